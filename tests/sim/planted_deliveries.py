@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from evensplit.core.delivery import ids, protocol
-from evensplit.core.delivery.orders import Acquire, Append, Ended, ListOpen
-from evensplit.core.delivery.outcomes import Committed, Superseded
+from evensplit.core.delivery.orders import Acquire, Append, CheckOpen, Ended, ListOpen
+from evensplit.core.delivery.outcomes import Committed, NothingToDo, Superseded
 from evensplit.core.delivery.protocol import Judgement
 from evensplit.core.delivery.terms import State
 from evensplit.testing.sim.delivery import shell, task
 from evensplit.testing.sim.delivery.shell import Process
+from evensplit.testing.sim.delivery.task import Host
+from evensplit.testing.sim.delivery.world import Call
 from tests.sim.planting import swapped
 
 Swap = tuple[str, Any, Any]
@@ -30,6 +33,8 @@ class PlantedDelivery:
     laws: tuple[str, ...]
     swaps: tuple[Swap, ...]
     seed: int = 0
+    like: str = ""
+    """Which system had one like it; none is known."""
 
     def planted(self) -> AbstractContextManager[object]:
         """It is there for as long as this is entered."""
@@ -92,8 +97,44 @@ def _answering(steps: Any, chosen: Callable[[Any], bool], said: Any) -> Generato
         answer = said if chosen(order) else (yield order)
 
 
-def _aborts_decided(transactions: Any, last: Any) -> Any:
-    return _abort_rest(transactions, None)
+def _empty_unseen(batch: Any) -> Any:
+    """A batch without rows is nothing, whatever was decided."""
+    if not batch.transactions and not any(task.skipped for task in batch.offered):
+        return NothingToDo()
+    return (yield from _commit(batch))
+
+
+def _empty_unsaid(batch: Any) -> Any:
+    yield from ()
+    return NothingToDo()
+
+
+def _checks_first(batch: Any) -> Generator[Any, Any, Any]:
+    """What is left of transactions is looked at before open ones are listed."""
+    steps, answer, left_ms = _commit(batch), None, None
+    while True:
+        try:
+            order = steps.send(answer)
+        except StopIteration as stop:
+            return stop.value
+        if isinstance(order, ListOpen) and batch.transactions:
+            left_ms = yield CheckOpen(batch.transactions)
+        answer = left_ms if isinstance(order, CheckOpen) else (yield order)
+
+
+def _without_hurry(self: Process, decision: Any, within_ms: int | None) -> Any:
+    return _append(self, decision, None)
+
+
+@contextmanager
+def _gives_back(self: Host, number: int, batch: int, then: bytes) -> Iterator[None]:
+    self.slots[number] = ids.asked_for(batch)
+    try:
+        yield
+    finally:
+        if then == ids.GIVEN_BACK:
+            self.slots[number] = then
+    self.slots[number] = then
 
 
 def _aborts_when_fenced(batch: Any) -> Any:
@@ -107,7 +148,7 @@ def _lists_late(batch: Any) -> Any:
     """What is open is listed when it is to be aborted."""
     outcome = yield from _answering(_commit(batch), lambda one: isinstance(one, ListOpen), ())
     if isinstance(outcome, Committed):
-        strays = yield from protocol._list_strays(batch)
+        strays = yield from protocol._list_strays(batch, None)
         yield from _abort_rest(strays, outcome.decision)
     return outcome
 
@@ -129,7 +170,12 @@ def _decides_skipped(last: Any, batch: int, offered: Any = ()) -> Judgement:
     return Judgement.FREE if judged is Judgement.SUPERSEDED else judged
 
 
-_end, _check_open = Process._end, Process._check_open
+def _ends(self: task.Attempt, producer: Any, cluster: str, number: int) -> Any:
+    end = partial(self.clusters[cluster].end, producer, commit=False)
+    yield from shell.ask(self.world, Call(cluster, f"abort {producer.transactional_id}", end))
+
+
+_end, _check_open, _append = Process._end, Process._check_open, Process._append
 _abort, _commit, _judge = protocol.abort, protocol.commit, protocol.judge
 _abort_rest, _finish = protocol._abort_rest, protocol._finish_earlier
 _is_free = ids.is_free
@@ -139,90 +185,119 @@ PLANTED_DELIVERIES: Mapping[str, PlantedDelivery] = {
         "the ledger is read before others are fenced, and not again",
         ("D2",),
         (("_acquire", _read_unfenced, protocol),),
-        seed=11,
+        seed=34,
     ),
     "lists-late": PlantedDelivery(
         "open transactions are listed when the decision is there",
         ("D7",),
         (("commit", _lists_late, protocol),),
-        seed=266,
+        seed=564,
     ),
     "uncertain-fine": PlantedDelivery(
         "what the broker does not know counts as committed",
         ("D3",),
         (("_end", _uncertain_is_ended, Process),),
-        seed=38,
+        seed=34,
+    ),
+    "failed-task-ends": PlantedDelivery(
+        "a task that fails ends its transaction, and what it has sent comes late",
+        ("D1", "D4", "D5"),
+        (("_abort", _ends, task.Attempt),),
+        seed=6,
     ),
     "slot-again": PlantedDelivery(
         "a slot is used again within a batch",
         ("D7",),
         (("is_free", _any_slot, task),),
-        seed=6,
+        seed=30,
     ),
     "slot-of-later-batch": PlantedDelivery(
         "a slot is taken that a later batch has used",
         ("D7",),
         (("is_free", _not_used_for_it, task),),
-        seed=40,
+        seed=243,
     ),
     "slot-unanswered": PlantedDelivery(
         "a slot is taken whose InitProducerId was not answered",
         ("D7",),
         (("is_free", _used_or_asked, task),),
-        seed=698,
+        seed=177,
     ),
     "not-checked": PlantedDelivery(
         "it is not seen whether transactions are open",
         ("D7",),
         (("_check_open", _always_open, Process),),
-        seed=194,
+        seed=10,
     ),
     "stable-end": PlantedDelivery(
         "the ledger is read to its last stable offset only",
         ("D2",),
         (("_read", _stable_only, Process),),
-        seed=10,
+        seed=5,
+    ),
+    "empty-unseen": PlantedDelivery(
+        "a batch that has no rows any more is done, without a look at the ledger",
+        ("D3", "D7"),
+        (("commit", _empty_unseen, protocol),),
+        seed=14,
+    ),
+    "empty-unsaid": PlantedDelivery(
+        "that a batch has no rows is not said in the ledger",
+        ("D3", "D7"),
+        (("_decide_empty", _empty_unsaid, protocol),),
+        seed=45,
+    ),
+    "checks-first": PlantedDelivery(
+        "what is left of transactions is looked at before open ones are listed, which takes its time",
+        ("D7",),
+        (("commit", _checks_first, protocol), ("LIST_MS", shell.DEADLINE_MS, shell)),
+        seed=2275,
+    ),
+    "no-hurry": PlantedDelivery(
+        "a decision is sent when its transactions have expired meanwhile",
+        ("D7",),
+        (("_append", _without_hurry, Process),),
+        seed=3808,
+    ),
+    "given-back-unanswered": PlantedDelivery(
+        "a task that fails gives its slot back, though its abort was not answered",
+        ("D7",),
+        (("asking", _gives_back, Host),),
+        seed=319,
     ),
     "aborted-unsaid": PlantedDelivery(
         "a batch is given up without a word in the ledger",
         ("D7",),
         (("abort", _without_aborted, protocol),),
-        seed=2,
+        seed=109,
     ),
     "left-open-unsaid": PlantedDelivery(
         "what is left open beside a decided batch is aborted without a word in the ledger",
         ("D7",),
         (("_finish_earlier", _left_open_unsaid, protocol),),
-        seed=119,
+        seed=3777,
     ),
     "given-up-decided": PlantedDelivery(
         "what was given up is decided all the same",
         ("D7",),
         (("judge", _nothing_given_up, protocol),),
-        seed=910,
-    ),
-    "decided-aborted": PlantedDelivery(
-        "what was offered is aborted, decided or not",
-        ("D7",),
-        (("_abort_rest", _aborts_decided, protocol),),
-        seed=463,
+        seed=5192,
     ),
     "fenced-aborts": PlantedDelivery(
         "who is fenced while it decides aborts what it has offered",
         ("D7",),
         (("commit", _aborts_when_fenced, protocol),),
-        seed=288,
+        seed=887,
     ),
     "rows-uncounted": PlantedDelivery(
         "it is not seen that a batch has other rows than those decided",
         ("D3",),
         (("_finish_earlier", _uncounted, protocol),),
-        seed=10,
+        seed=17,
     ),
     "superseded-writes": PlantedDelivery(
         "who is superseded decides all the same",
         ("D2",),
         (("judge", _decides_skipped, protocol),),
-        seed=1,
     ),
 }

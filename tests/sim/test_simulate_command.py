@@ -13,8 +13,10 @@ from evensplit.cli import night
 from evensplit.cli.group import evensplit
 from evensplit.testing.process.sessions import kill_session, session_members
 from evensplit.testing.sim import Report, SimulationFailed, simulate
+from evensplit.testing.sim.delivery import simulate_delivery
 from evensplit.testing.sim.fetch import simulate_fetch
 from tests.sim.planted import PLANTED
+from tests.sim.planted_deliveries import PLANTED_DELIVERIES
 from tests.support.waiting import wait_for
 
 
@@ -56,6 +58,30 @@ def test_a_broken_law_is_told_with_its_story(monkeypatch: pytest.MonkeyPatch) ->
     assert "ResolveStart" in done.output
 
 
+def test_deliveries_are_summed_up() -> None:
+    asked = ["simulate", "--part", "delivery", "--seed", "3", "--processes", "1"]
+    done = CliRunner().invoke(evensplit, [*asked, "--seeds", "2", "--format", "json"])
+    assert done.exit_code == 0, done.output
+    told, reports = json.loads(done.stdout), [simulate_delivery(seed) for seed in (3, 4)]
+    assert (told["seeds"], told["rows"]) == (2, sum(one.rows for one in reports))
+    assert told["runs"] == sum(told["ends"].values()) == sum(one.runs for one in reports)
+    assert told["digests"] == [f"{one.digest:08x}" for one in reports]
+    done = CliRunner().invoke(evensplit, asked, env={"COLUMNS": "120"})
+    assert done.exit_code == 0, done.output
+    assert reports[0].trace[-1] in done.output
+    assert f"1 seed, {reports[0].rows:,} rows: every law held" in done.output
+    assert f"driver starts: {reports[0].runs}," in done.output
+
+
+def test_a_delivery_that_breaks_a_law_says_how_to_see_it_again() -> None:
+    planted = PLANTED_DELIVERIES["superseded-writes"]
+    asked = ["simulate", "--part", "delivery", "--seed", str(planted.seed), "--processes", "1"]
+    with planted.planted():
+        done = CliRunner().invoke(evensplit, asked)
+    assert done.exit_code == 1
+    assert f"again: evensplit simulate --part delivery --seed {planted.seed}" in done.output
+
+
 def test_nonsense_is_refused() -> None:
     done = CliRunner().invoke(evensplit, ["simulate", "--seeds", "0"])
     assert done.exit_code == 2
@@ -71,13 +97,16 @@ def test_a_night_counts_what_was_done_and_goes_on_after_a_broken_law(monkeypatch
     done = CliRunner().invoke(evensplit, [*asked, "--events", "400", "--format", "json"])
     assert done.exit_code == 1, done.output
     told = json.loads(done.stdout)
-    host, fetch = told["parts"]
+    host, fetch, delivery = told["parts"]
     assert not told["held"]
     assert [one["law"] for one in host["found"]] == ["S4"]
     assert host["found"][0]["again"] == "again: evensplit simulate --seed 3 --events 400"
     assert (host["seeds"], host["events"]) == (2, simulate(4, 400).events)
     assert fetch["events"] == sum(simulate_fetch(seed).events for seed in (3, 4)) > 50
     assert fetch["found"] == []
+    assert delivery["events"] == sum(simulate_delivery(seed).events for seed in (3, 4)) > 50
+    assert delivery["found"] == []
+    assert sum(delivery["faults"].values()) == sum(sum(simulate_delivery(seed).faults.values()) for seed in (3, 4))
 
 
 def test_the_processes_of_a_night_end_with_it_when_it_is_killed() -> None:

@@ -52,7 +52,8 @@ class Description(NamedTuple):
     phase: Phase
     producer_id: int
     epoch: int
-    left_ms: int
+    ends_ms: int
+    """When its timeout is over; Kafka tells when it began, and its timeout."""
 
 
 @dataclass
@@ -233,8 +234,7 @@ class Cluster:
         one = self.transactions.get(transactional_id)
         if one is None:
             return None
-        left_ms = one.started_ms + one.timeout_ms - self.world.now_ms
-        return Description(one.phase, one.producer_id, one.epoch, left_ms)
+        return Description(one.phase, one.producer_id, one.epoch, one.started_ms + one.timeout_ms)
 
     def ongoing(self) -> tuple[str, ...]:
         """ListTransactions with the state Ongoing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from evensplit.core.delivery.decision_json import batch_key, decode_decision, encode_decision, last_key
@@ -21,15 +22,15 @@ from evensplit.core.delivery.orders import (
     ReadLast,
 )
 from evensplit.core.delivery.outcomes import Outcome
-from evensplit.core.delivery.terms import Decision, Transaction
+from evensplit.core.delivery.terms import ABORT_MS, LIST_MS, Decision, Transaction
 from evensplit.testing.sim.delivery.broker import Cluster, Error, Log, Phase, Producer
 from evensplit.testing.sim.delivery.world import LOST, Call, Failed, Sleep, Steps, World
 
 PREFIX = "evensplit"
 LEDGER = "ledger"
 LEDGER_TIMEOUT_MS = 10_000
-DEADLINE_MS = 12_000
-TRIES_SHORT_MS = 3_000
+DEADLINE_MS = 30_000
+"""The request timeout, as it is by default."""
 PAUSE_MS = 50
 MEMORY_MS = 50_000
 """How long a process believes that it holds what it has acquired; ids are forgotten after twice that."""
@@ -38,15 +39,14 @@ AGAIN = (LOST, Error.CONCURRENT_TRANSACTIONS)
 
 
 def ask(world: World, call: Call, deadline_ms: int = DEADLINE_MS) -> Steps:
-    """Send a request again until there is an answer. Raises Failed where there is none in time."""
+    """Send a request again until there is an answer. Raises Failed where there is none in time, or no time is left."""
     until_ms = world.now_ms + deadline_ms
-    while True:
+    while world.now_ms <= until_ms:
         answer = yield call
         if not any(answer is one for one in AGAIN):
             return answer
-        if world.now_ms > until_ms:
-            raise Failed(f"no answer in time to: {call.says}")
         yield Sleep(PAUSE_MS)
+    raise Failed(f"no answer in time to: {call.says}")
 
 
 def last_decision(log: Log, query: str) -> Decision | None:
@@ -90,8 +90,6 @@ class Process:
                 outcome: Outcome = stop.value
                 return outcome
             self.world.note(f"{self.name}: {type(order).__name__}")
-            if isinstance(order, CheckOpen) and self.held:
-                self.world.looked_ms[self.held.producer] = self.world.now_ms
             answer = yield from self.carry_out(order)
 
     def carry_out(self, order: Order) -> Steps:
@@ -101,8 +99,8 @@ class Process:
                 return (yield from self._acquire(query))
             case ReadLast(query):
                 return (yield from self._read(query))
-            case Append(decision):
-                return (yield from self._append(decision))
+            case Append(decision, within_ms):
+                return (yield from self._append(decision, within_ms))
             case CheckOpen(transactions):
                 return (yield from self._check_open(transactions))
             case End(transactions, commit):
@@ -143,7 +141,8 @@ class Process:
             held.is_read, held.last = True, last
         return last
 
-    def _append(self, decision: Decision) -> Steps:
+    def _append(self, decision: Decision, within_ms: int | None) -> Steps:
+        until_ms = self.world.now_ms + min(DEADLINE_MS, DEADLINE_MS if within_ms is None else within_ms)
         held = self._holds()
         if held is None:
             raise Failed("what was acquired is too old")
@@ -154,14 +153,18 @@ class Process:
             (batch_key(decision.query, decision.batch), encode_decision(decision)),
         ]
         one = held.producer
-        add = self._ask("a", "add the ledger", lambda: self.ledger.add(one, LEDGER))
+
+        def ask_in_time(says: str, effect: Callable[[], Any]) -> Steps:
+            return (yield from self._ask("a", says, effect, until_ms - self.world.now_ms))
+
+        add = ask_in_time("add the ledger", lambda: self.ledger.add(one, LEDGER))
         if self.ledger.version == 1 and (yield from add) is not None:
             return False
         says = f"append that batch {decision.batch} is {decision.state}"
-        answer = yield from self._ask("a", says, lambda: self.ledger.produce(one, LEDGER, 0, values))
+        answer = yield from ask_in_time(says, lambda: self.ledger.produce(one, LEDGER, 0, values))
         if not isinstance(answer, int):
             return False
-        answer = yield from self._ask("a", "commit the decision", lambda: self.ledger.end(one, commit=True))
+        answer = yield from ask_in_time("commit the decision", lambda: self.ledger.end(one, commit=True))
         if not isinstance(answer, Producer):
             return False
         # In version 1 the epoch stays, and a late repeat of this commit would end the next append.
@@ -170,19 +173,19 @@ class Process:
         return True
 
     def _check_open(self, transactions: tuple[Transaction, ...]) -> Steps:
-        found: dict[Transaction, int | None] = {}
+        ends_ms: dict[Transaction, int | None] = {}
         for one in transactions:
             name, cluster = one.transactional_id, self.clusters[one.cluster]
             said = yield from self._ask(one.cluster, f"describe {name}", lambda c=cluster, n=name: c.describe(n))  # type: ignore[misc]
             same = said is not None and (said.producer_id, said.epoch) == (one.producer_id, one.epoch)
-            found[one] = said.left_ms if same and said.phase is Phase.ONGOING else None
-        return found
+            ends_ms[one] = said.ends_ms if same and said.phase is Phase.ONGOING else None
+        return {one: None if end_ms is None else end_ms - self.world.now_ms for one, end_ms in ends_ms.items()}
 
     def _end(self, transactions: tuple[Transaction, ...], *, commit: bool) -> Steps:
         found: dict[Transaction, Ended] = {}
         for one in self.world.random.sample(transactions, len(transactions)):
             says = f"{'commit' if commit else 'abort'} {one.transactional_id}"
-            deadline_ms = DEADLINE_MS if commit else TRIES_SHORT_MS
+            deadline_ms = DEADLINE_MS if commit else ABORT_MS
             try:
                 answer = yield from self._ask(one.cluster, says, self._ending(one, commit=commit), deadline_ms)
                 found[one] = Ended.ENDED if isinstance(answer, Producer) else Ended.UNCERTAIN
@@ -218,11 +221,14 @@ class Process:
         for name, cluster in self.clusters.items():
             if cluster.version < 2:
                 continue
+            until_ms = self.world.now_ms + LIST_MS
             try:
-                ids = yield from self._ask(name, "list transactions", cluster.ongoing, TRIES_SHORT_MS)
+                ids = yield from self._ask(name, "list transactions", cluster.ongoing, LIST_MS)
                 for one in ids:
                     if one.startswith(task_ids_begin(PREFIX, query)):
-                        said = yield from self._ask(name, f"describe {one}", lambda c=cluster, n=one: c.describe(n))  # type: ignore[misc]
+                        describe = partial(cluster.describe, one)
+                        left_ms = until_ms - self.world.now_ms
+                        said = yield from self._ask(name, f"describe {one}", describe, left_ms)
                         if said is not None and said.phase is Phase.ONGOING:
                             found.append(Transaction(name, one, said.producer_id, said.epoch, ()))
             except Failed:

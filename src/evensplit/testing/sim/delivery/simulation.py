@@ -34,7 +34,7 @@ class DeliverySimulationFailed(SimulationFailed):
     @property
     def again(self) -> str:
         """How to see it again."""
-        return f"again: simulate_delivery({self.seed})"
+        return f"again: evensplit simulate --part delivery --seed {self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,11 @@ class DeliveryReport:
     """Requests of drivers and of tasks, before the faults stop."""
 
     trace: tuple[str, ...]
+
+    @property
+    def events(self) -> int:
+        """Requests of drivers and of tasks, and faults."""
+        return sum(self.sent.values()) + sum(self.faults.values())
 
 
 def simulate_delivery(
@@ -84,9 +89,11 @@ class DeliverySimulation:
         # Not for secrets: the same seed has to give the same run.
         self.random = random = Random(seed)  # noqa: S311
         rates = {name: random.choice(RATES) for name in (*FAULTS, "away")}
-        rates["away"] /= 5
+        rates["away"] /= 2
         rates["gone"] = random.choice((0.0, 0.03, 0.2))
         rates["twice"] = random.choice((0.0, 0.0, 0.1, 0.5))
+        rates["changed"] = random.choice((0.0, 0.0, 0.1, 0.5))
+        rates["slow"] = random.choice((0.0, 0.0, 0.1, 0.4))
         self.world = World(random, {} if self.scripted else rates, dict(script or {}))
         self.outcomes: Counter[str] = Counter()
         self.runs = 0
@@ -153,7 +160,7 @@ class DeliverySimulation:
 
     def _start(self, query: Query) -> None:
         self.runs += 1
-        run = Run(self.world, self.clusters, query, self.runs, self.truth.check_fine, self.truth.check_incomplete)
+        run = Run(self.world, self.clusters, query, self.runs, self.truth)
         self.drivers[query.name] = self.world.start(
             f"{query.name}, driver {self.runs}", "driver", run.steps(), partial(self._ended, query)
         )

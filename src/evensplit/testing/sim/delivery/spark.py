@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from evensplit.core.delivery import protocol
 from evensplit.core.delivery.outcomes import (
@@ -20,12 +20,19 @@ from evensplit.core.delivery.outcomes import (
 from evensplit.core.delivery.protocol import Batch, Offered
 from evensplit.testing.sim.delivery.broker import Cluster
 from evensplit.testing.sim.delivery.shell import Process
-from evensplit.testing.sim.delivery.task import SUPERSEDED, Attempt, Host, Row
+from evensplit.testing.sim.delivery.task import SUPERSEDED, TASK_TIMEOUT_MS, Attempt, Host, Row
 from evensplit.testing.sim.delivery.world import Actor, Failed, Sleep, Steps, World
 
 ATTEMPTS_MAX = 4
 BATCH_DEADLINE_MS = 250_000
 FINE = (Committed, Finished, NothingToDo)
+
+CODES: Mapping[str, Callable[[Row], bool]] = {
+    "all": lambda row: True,
+    "some": lambda row: row.key % 2 == 0,
+    "none": lambda row: False,
+}
+"""What a query's code makes of its rows. It may be another one in the next run, which has fewer of them, or more."""
 
 
 @dataclass
@@ -59,6 +66,21 @@ class Query:
         return start == end and max(self.offsets, default=-1) in {-1, *self.commits}
 
 
+class Judge(Protocol):
+    """What knows the truth."""
+
+    def check_fine(
+        self, query: str, batch: int, planned: Sequence[Row], given: Sequence[Row] | None, outcome: Outcome
+    ) -> None:
+        """A batch is committed."""
+
+    def check_incomplete(self, outcome: Incomplete) -> None:
+        """A batch is decided, and a part of it is lost."""
+
+    def rows_decided(self, query: str, batch: int) -> set[Row] | None:
+        """The rows of a batch; None if it is not decided."""
+
+
 class Run:
     """One run of a query: a driver, and the tasks that it starts."""
 
@@ -68,16 +90,16 @@ class Run:
         clusters: Mapping[str, Cluster],
         query: Query,
         number: int,
-        check_fine: Callable[[str, int, Sequence[Row], Outcome], None],
-        check_incomplete: Callable[[Incomplete], None],
+        truth: Judge,
     ) -> None:
         self.world = world
         self.clusters = dict(clusters)
         self.query = query
-        self.check_fine = check_fine
-        self.check_incomplete = check_incomplete
+        self.truth = truth
         self.number = number
         self.tasks = world.random.randint(1, 3)
+        changed = not world.calm and not world.script and world.random.random() < world.rates.get("changed", 0.0)
+        self.code = world.random.choice([*CODES]) if changed else "all"
         self.processes = 0
         self.process = self._new_process()
 
@@ -105,6 +127,9 @@ class Run:
         offered: dict[int, Offered] = {}
         try:
             yield from self._tasks(batch, plan, offered)
+            if not world.calm and not world.script and world.random.random() < world.rates.get("slow", 0.0):
+                # Its last task has taken its time: transactions have seconds left.
+                yield Sleep(world.random.randint(TASK_TIMEOUT_MS // 3, TASK_TIMEOUT_MS - 2_000))
             if not world.calm and world.random.random() < 0.1:
                 self.process = self._new_process()
             if not world.calm and not world.script and world.random.random() < world.rates.get("gone", 0.0):
@@ -116,11 +141,22 @@ class Run:
         if not isinstance(outcome, FINE):
             yield from self._give_up(batch, offered)
             raise Failed(type(outcome).__name__)
-        self.check_fine(query.name, batch, query.rows[slice(*plan)], outcome)
+        # Where the batch was decided before, the protocol compares numbers alone, or nothing if that is accepted.
+        exact = not (isinstance(outcome, Finished) and (query.restored or query.accepted == batch))
+        planned, given = query.rows[slice(*plan)], self._rows(batch, plan)
+        self.truth.check_fine(query.name, batch, planned, given if exact else None, outcome)
         yield Sleep(world.random.randint(1, 10))
         # Not into a checkpoint that was replaced meanwhile.
         if query.offsets.get(batch) == plan:
             query.commits.add(batch)
+
+    def _rows(self, batch: int, plan: tuple[int, int]) -> list[Row]:
+        """What the tasks are given. Without faults, someone sees to it that the code is the one of the decision."""
+        planned, code = self.query.rows[slice(*plan)], self.code
+        if self.world.calm:
+            decided = self.truth.rows_decided(self.query.name, batch)
+            code = next((one for one, gives in CODES.items() if {*filter(gives, planned)} == decided), code)
+        return [*filter(CODES[code], planned)]
 
     def _lose_process(self, batch: int, offered: tuple[Offered, ...]) -> Steps:
         """The process that commits seems to be gone, and goes on."""
@@ -149,14 +185,14 @@ class Run:
         self.world.note(f"{query.name}, run {self.number}: {steps.__name__} of batch {batch}: {outcome}")
         query.refused |= isinstance(outcome, Superseded | DifferentRows)
         if isinstance(outcome, Incomplete):
-            self.check_incomplete(outcome)
+            self.truth.check_incomplete(outcome)
             if self.world.calm or self.world.random.random() < 0.5:
                 query.accepted = batch
         return outcome
 
     def _tasks(self, batch: int, plan: tuple[int, int], offered: dict[int, Offered]) -> Steps:
         """All tasks of a batch: each until one of its attempts has succeeded, and some attempts too many."""
-        world, rows = self.world, self.query.rows[slice(*plan)]
+        world, rows = self.world, self._rows(batch, plan)
         parts = {number: [row for row in rows if row.key % self.tasks == number] for number in range(self.tasks)}
         failures = dict.fromkeys(parts, 0)
         running: dict[int, list[Actor]] = {number: [] for number in parts}

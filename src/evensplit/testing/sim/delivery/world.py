@@ -17,6 +17,8 @@ STEPS_MAX = 200_000
 REQUEST_TIMEOUT_MS = 1_000
 PAUSE_MAX_MS = 90_000
 LATE_MAX_MS = 40_000
+AWAY_PAUSE_MS = 30_000
+"""For so long after an outage of a cluster there is no other one: each request might begin one."""
 
 FAULTS = {
     "request lost": "a request does not arrive",
@@ -91,8 +93,8 @@ class World:
         self.actors: list[Actor] = []
         self.away_until_ms: dict[str, int] = {}
         self.steps = 0
-        self.looked_ms: dict[tuple[str, int, int], int] = {}
-        """When a driver began to look whether transactions are open, by the producer under which it appends."""
+        self.sent_ms = 0
+        """When the request was sent that has its effect now."""
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._number = 0
 
@@ -162,10 +164,11 @@ class World:
         self.sent[actor.kind] += 1
         if self.script:
             return self.script.get((actor.kind, number), "")
-        if self.away_until_ms.get(call.cluster, 0) > self.now_ms:
+        until_ms = self.away_until_ms.get(call.cluster, 0)
+        if until_ms > self.now_ms:
             return "request lost"
         drawn = self.random.random()
-        if drawn < self.rates.get("away", 0.0):
+        if drawn < self.rates.get("away", 0.0) and until_ms + AWAY_PAUSE_MS < self.now_ms:
             self.away_until_ms[call.cluster] = self.now_ms + self.random.choice((3_000, 15_000, 40_000))
             self.note(f"nobody can reach cluster {call.cluster}")
             return self.random.choice(("request lost", "answer lost"))
@@ -181,24 +184,25 @@ class World:
         if fault:
             self.happened[fault] += 1
             self.note(f"{actor.name}, {call.says}: {fault}")
-        delay_ms = self.random.randint(1, 8)
+        delay_ms, sent_ms = self.random.randint(1, 8), self.now_ms
         if fault == "killed":
             self.kill(actor)
         elif fault == "request lost":
             self.after(REQUEST_TIMEOUT_MS, lambda: self._go_on(actor, LOST))
         elif fault == "request late":
             late_ms = self.random.randint(REQUEST_TIMEOUT_MS, self.random.choice((2_000, 8_000, LATE_MAX_MS)))
-            self.after(late_ms, lambda: self._arrive(actor, call, fault))
+            self.after(late_ms, lambda: self._arrive(actor, call, fault, sent_ms))
             self.after(REQUEST_TIMEOUT_MS, lambda: self._go_on(actor, LOST))
         elif fault == "answer lost":
-            self.after(delay_ms, lambda: self._arrive(actor, call, fault))
+            self.after(delay_ms, lambda: self._arrive(actor, call, fault, sent_ms))
             self.after(REQUEST_TIMEOUT_MS, lambda: self._go_on(actor, LOST))
         else:
-            self.after(delay_ms, lambda: self._arrive(actor, call, fault))
+            self.after(delay_ms, lambda: self._arrive(actor, call, fault, sent_ms))
             if fault == "killed after":
                 self.kill(actor)
 
-    def _arrive(self, actor: Actor, call: Call, fault: str) -> None:
+    def _arrive(self, actor: Actor, call: Call, fault: str, sent_ms: int) -> None:
+        self.sent_ms = sent_ms
         answer = call.effect()
         self.note(f"{actor.name}, {call.says}{' (late)' * (fault == 'request late')}: {answer}")
         if fault in ("", "paused"):
