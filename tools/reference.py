@@ -26,6 +26,7 @@ from evensplit.spark.options.spec.all import DECLARED, OPTIONS, notes
 from evensplit.spark.options.spec.sink import SINK_DECLARED, SINK_OPTIONS
 from evensplit.spark.row_type import row_type
 from tests.sim.planted import PLANTED
+from tests.sim.planted_deliveries import PLANTED_DELIVERIES, PlantedDelivery
 from tests.sim.planted_fetches import PLANTED_FETCHES, PlantedFetch
 from tests.sim.planting import Planted
 from tools import made
@@ -101,7 +102,8 @@ column *seen in* names the system that had such a bug: an issue of Flink's Kafka
 an earlier evensplit. One of the [laws](../explanation/laws.md) in the column *law* is the first to be broken. *Seeds
 needed* is how many seeds are run at most if the first one is 0. Runs of the part `enumerator` have 400 events."""
 
-ALL_PLANTED: tuple[Planted | PlantedFetch, ...] = (*PLANTED.values(), *PLANTED_FETCHES.values())
+AnyPlanted = Planted | PlantedFetch | PlantedDelivery
+ALL_PLANTED: tuple[AnyPlanted, ...] = (*PLANTED.values(), *PLANTED_FETCHES.values(), *PLANTED_DELIVERIES.values())
 
 COLUMNS_HEAD = """\
 This page lists the columns of the rows in their order, which is always the same. The first seven are those of Spark's
@@ -316,14 +318,18 @@ def _metric_row(metric: Metric) -> str:
 
 def planted_bugs_page() -> str:
     """The bugs that the simulator has to find."""
-    rows = [*_planted_rows("enumerator", PLANTED), *_planted_rows("fetch", PLANTED_FETCHES)]
+    rows = [
+        *_planted_rows("enumerator", PLANTED),
+        *_planted_rows("fetch", PLANTED_FETCHES),
+        *_planted_rows("delivery", PLANTED_DELIVERIES),
+    ]
     head = ("| bug | what it does | seen in | part | law | seed | seeds needed |", "|---|---|---|---|---|---|---|")
     made_from = MADE.format(source="`planted*.py` in `tests/sim`")
     count = f"There are {len(rows)}; each is found within {max(bug.seed for bug in ALL_PLANTED) + 1} seeds."
     return "\n".join((PLANTED_HEAD, "", count, "", made_from, "", *head, *rows)) + "\n"
 
 
-def _planted_rows(part: str, bugs: Mapping[str, Planted] | Mapping[str, PlantedFetch]) -> Iterator[str]:
+def _planted_rows(part: str, bugs: Mapping[str, AnyPlanted]) -> Iterator[str]:
     """Those that were seen elsewhere come first."""
     for name in sorted(bugs, key=lambda name: (not bugs[name].like, name)):
         bug = bugs[name]

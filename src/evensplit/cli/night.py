@@ -15,29 +15,31 @@ from threading import Thread
 from typing import Any
 
 from evensplit.testing.sim import Report, SimulationFailed, simulate
+from evensplit.testing.sim.delivery import DeliveryReport, simulate_delivery
 from evensplit.testing.sim.fetch import FetchReport, simulate_fetch
 
 AT_ONCE = 4
 """Seeds given to each process ahead; few, so that a run ends soon after its time or a failure."""
 
-Outcome = Report | FetchReport | SimulationFailed
+AnyReport = Report | FetchReport | DeliveryReport
+Outcome = AnyReport | SimulationFailed
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A seed of a part, `enumerator` or `fetch`; `events` are those with faults of the enumerator."""
+    """A seed of a part, `enumerator`, `fetch` or `delivery`; `events` are those with faults of the enumerator."""
 
     part: str
     seed: int
     events: int
     traced: bool = False
-    """Whether the schedule of a read is kept, which is long."""
+    """Whether the schedule of a read or a delivery is kept, which is long."""
 
-    def run(self) -> Report | FetchReport:
+    def run(self) -> AnyReport:
         """Simulate it. Raises SimulationFailed for a broken law."""
         if self.part == "enumerator":
             return simulate(self.seed, self.events)
-        report = simulate_fetch(self.seed)
+        report = simulate_fetch(self.seed) if self.part == "fetch" else simulate_delivery(self.seed)
         return report if self.traced else replace(report, trace=())
 
 
@@ -58,10 +60,10 @@ class Tally:
     first_seed: int
     seeds: int = 0
     events: int = 0
-    """Events of runs in which every law held: what the enumerator was told, or messages and faults of the reader."""
+    """Events of runs in which every law held: what the enumerator was told, or messages and faults of the others."""
     cpu_s: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
-    """Of the enumerator: in how many seeds each fault could happen. Of the reader: how often it happened."""
+    """Of the enumerator: in how many seeds each fault could happen. Of the others: how often it happened."""
     found: list[SimulationFailed] = field(default_factory=list)
 
     def add(self, done: Done) -> None:
@@ -72,10 +74,10 @@ class Tally:
             self.found.append(done.outcome)
         else:
             self.events += done.outcome.events
-            if isinstance(done.outcome, FetchReport):
-                self.faults.update(done.outcome.faults)
-            else:
+            if isinstance(done.outcome, Report):
                 self.faults.update(done.outcome.profile.faults)
+            else:
+                self.faults.update(done.outcome.faults)
 
     def plain(self) -> dict[str, Any]:
         """It as JSON."""

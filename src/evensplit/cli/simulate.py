@@ -1,4 +1,4 @@
-"""`evensplit simulate`: run the enumerator, or the reader, through simulated faults, and check every law."""
+"""`evensplit simulate`: run the enumerator, the reader, or delivery, through simulated faults, and check every law."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, zip_longest
 from typing import Any
 
@@ -16,12 +16,14 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from evensplit.cli.night import Done, Job, Tally, run_all, until
+from evensplit.cli.night import AnyReport, Done, Job, Tally, run_all, until
 from evensplit.cli.usage import end_with, ending, form_option, progress_bar
+from evensplit.core.text import counted
 from evensplit.testing.sim import FAULTS, Report, SimulationFailed
+from evensplit.testing.sim.delivery import DeliveryReport
 from evensplit.testing.sim.fetch import FetchReport
 
-PARTS = ("enumerator", "fetch")
+PARTS = ("enumerator", "fetch", "delivery")
 
 
 @click.command(
@@ -32,7 +34,7 @@ PARTS = ("enumerator", "fetch")
     type=click.Choice((*PARTS, "all")),
     default="enumerator",
     show_default=True,
-    help="What is run: the enumerator, what reads records in tasks, or each seed with both.",
+    help="What is run: the enumerator, what reads records in tasks, exactly-once writing, or each seed with all.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed.")
 @click.option(
@@ -53,21 +55,22 @@ PARTS = ("enumerator", "fetch")
 def simulate_command(
     part: str, seed: int, seeds: int | None, minutes: float | None, events: int, processes: int | None, form: str
 ) -> None:
-    """Test the enumerator, or the reader, in a simulation with faults.
+    """Test enumerator, reader and writing in simulated faults.
 
     Clusters give wrong answers, readers crash, messages get lost, the driver dies at any point and its checkpoint is
     damaged. Every law is checked after every event. In the end the faults stop, and everything must be read. The same
     seed and number of events always give the same run. The first broken law ends the command, with the events that led
     to it.
 
-    With --part fetch, the reader of the tasks runs over simulated brokers and connections. A single seed prints all
-    that happened.
+    With --part fetch, the reader of the tasks runs over simulated brokers and connections. With --part delivery, the
+    protocol of exactly-once writing runs with simulated tasks, drivers, ledgers and coordinators of transactions. Of
+    both, a single seed prints all that happened.
 
     With --minutes or --part all, a broken law does not end the command. What was done is counted, and what was found is
     printed at the end, with the commands that repeat it.
     """
     console = Console()
-    counted = minutes is not None or part == "all"
+    tallied = minutes is not None or part == "all"
     if seeds is None and minutes is None:
         seeds = 1
     numbers = count(seed) if seeds is None else range(seed, seed + seeds)
@@ -77,7 +80,7 @@ def simulate_command(
     at_once = min(processes or os.cpu_count() or 1, total or os.cpu_count() or 1)
     with progress_bar("seeds", hidden=total == 1) as bar:
         done = bar.track(run_all(until(jobs, minutes), at_once), total=total)
-        if counted:
+        if tallied:
             _print_tallies({one: Tally(one, seed) for one in parts}, done, console, form)
             return
         try:
@@ -91,9 +94,9 @@ def simulate_command(
     _print_reports(reports, console, form)
 
 
-def _reports(done: Iterable[Done]) -> list[Report | FetchReport]:
+def _reports(done: Iterable[Done]) -> list[AnyReport]:
     """A report for each seed, in the order of the seeds. Raises the first failure that comes."""
-    reports: list[Report | FetchReport] = []
+    reports: list[AnyReport] = []
     for one in done:
         if isinstance(one.outcome, SimulationFailed):
             raise one.outcome
@@ -101,17 +104,21 @@ def _reports(done: Iterable[Done]) -> list[Report | FetchReport]:
     return sorted(reports, key=lambda report: report.seed)
 
 
-def _print_reports(found: Sequence[Report | FetchReport], console: Console, form: str) -> None:
+def _print_reports(found: Sequence[AnyReport], console: Console, form: str) -> None:
+    """Print the reports, which are all of one part."""
     reports = [one for one in found if isinstance(one, Report)]
     fetches = [one for one in found if isinstance(one, FetchReport)]
+    deliveries = [one for one in found if isinstance(one, DeliveryReport)]
     if form == "json":
-        click.echo(json.dumps(_plain_fetches(fetches) if fetches else _plain(reports), indent=1))
-    elif fetches:
-        if len(fetches) == 1:
-            click.echo("\n".join(fetches[0].trace))
-        console.print(_summary_of_fetches(fetches))
-    else:
+        plain = _plain(reports) if reports else _plain_fetches(fetches) if fetches else _plain_deliveries(deliveries)
+        click.echo(json.dumps(plain, indent=1))
+    elif reports:
         console.print(_summary(reports))
+    else:
+        traces = [*(one.trace for one in fetches), *(one.trace for one in deliveries)]
+        if len(traces) == 1:
+            click.echo("\n".join(traces[0]))
+        console.print(_summary_of_fetches(fetches) if fetches else _summary_of_deliveries(deliveries))
 
 
 def _print_tallies(tallies: dict[str, Tally], done: Iterable[Done], console: Console, form: str) -> None:
@@ -205,10 +212,7 @@ def _summary(reports: Sequence[Report]) -> Group:
 
 
 def _plain_fetches(reports: Sequence[FetchReport]) -> dict[str, Any]:
-    counted: dict[str, Counter[str]] = {"faults": Counter(), "ends": Counter()}
-    for report in reports:
-        counted["faults"].update(report.faults)
-        counted["ends"].update(report.ends)
+    faults, ends = _summed(report.faults for report in reports), _summed(report.ends for report in reports)
     return {
         "held": True,
         "part": "fetch",
@@ -217,21 +221,55 @@ def _plain_fetches(reports: Sequence[FetchReport]) -> dict[str, Any]:
         "rows": sum(report.rows for report in reports),
         "skippedOffsets": sum(report.skipped for report in reports),
         "simulatedSeconds": round(sum(report.seconds for report in reports)),
-        **{name: dict(sorted(found.items())) for name, found in counted.items()},
+        "faults": faults,
+        "ends": ends,
         "digests": [f"{report.digest:08x}" for report in reports],
     }
 
 
 def _summary_of_fetches(reports: Sequence[FetchReport]) -> Group:
     found = _plain_fetches(reports)
-    happened = _table("fault", "times", "how a read ended", "times")
-    names = ("faults", "ends")
-    for fault, end in zip_longest(*(found[name].items() for name in names), fillvalue=("", "")):
-        happened.add_row(fault[0], f"{fault[1]:,}" if fault[0] else "", end[0], f"{end[1]:,}" if end[0] else "")
-    several = "s" * (len(reports) > 1)
-    head = f"{len(reports)} seed{several}, {found['rows']:,} rows: every law held"
     end = f"{found['skippedOffsets']:,} offsets skipped, in {found['simulatedSeconds']:,} simulated seconds"
-    return Group(Text(head, "bold green"), happened, Text(end))
+    return _happened(found, "how a read ended", end)
+
+
+def _plain_deliveries(reports: Sequence[DeliveryReport]) -> dict[str, Any]:
+    return {
+        "held": True,
+        "part": "delivery",
+        "firstSeed": reports[0].seed,
+        "seeds": len(reports),
+        "events": sum(report.events for report in reports),
+        "rows": sum(report.rows for report in reports),
+        "runs": sum(report.runs for report in reports),
+        "lostTransactions": sum(report.lost for report in reports),
+        "faults": _summed(report.faults for report in reports),
+        "ends": _summed(report.outcomes for report in reports),
+        "digests": [f"{report.digest:08x}" for report in reports],
+    }
+
+
+def _summary_of_deliveries(reports: Sequence[DeliveryReport]) -> Group:
+    found = _plain_deliveries(reports)
+    lost = f"transactions lost by their timeout, and named: {found['lostTransactions']:,}"
+    end = f"driver starts: {found['runs']:,}, {lost}"
+    return _happened(found, "how a run of a query ended", end)
+
+
+def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for one in counts:
+        found.update(one)
+    return dict(sorted(found.items()))
+
+
+def _happened(found: dict[str, Any], ended: str, last: str) -> Group:
+    """Faults beside the ends of what was run, with a line before and one after them."""
+    happened = _table("fault", "times", ended, "times")
+    for fault, end in zip_longest(found["faults"].items(), found["ends"].items(), fillvalue=("", "")):
+        happened.add_row(fault[0], f"{fault[1]:,}" if fault[0] else "", end[0], f"{end[1]:,}" if end[0] else "")
+    head = f"{counted(found['seeds'], 'seed')}, {found['rows']:,} rows: every law held"
+    return Group(Text(head, "bold green"), happened, Text(last))
 
 
 def _table(*names: str) -> Table:
