@@ -304,18 +304,19 @@ def list_transactions(states: list[str], producers: list[int], duration_ms: int)
     return partial(write_list_transactions, states, producers, duration_ms), partial(message, LIST_TRANSACTIONS, build)
 
 
-def create_topic(topic: str, partitions: int, replicas: int, config: Mapping[str, str], timeout_ms: int) -> Case:
+def create_topic(
+    topic: str, partitions: int, replicas: int, config: Mapping[str, str], timeout_ms: int, by_default: bool
+) -> Case:
     def build(kind: Any, version: int) -> dict[str, Any]:
         one = kind.CreatableTopic
         configs = [one.CreatableTopicConfig(version=version, name=name, value=value) for name, value in config.items()]
-        has = -1 if version >= 4 else replicas
+        has = -1 if by_default and version >= 4 else replicas
         new = {"name": topic, "num_partitions": partitions, "replication_factor": has, "assignments": []}
         topics = [one(version=version, **new, configs=configs)]
         return {"topics": topics, "timeout_ms": timeout_ms, "validate_only": False}
 
-    return partial(write_create_topic, topic, partitions, replicas, config, timeout_ms), partial(
-        message, CREATE_TOPICS, build
-    )
+    write = partial(write_create_topic, topic, partitions, replicas, config, timeout_ms, by_default=by_default)
+    return write, partial(message, CREATE_TOPICS, build)
 
 
 def describe_configs(kind_of: int, name: str, keys: list[str]) -> Case:
@@ -362,7 +363,9 @@ CASES: dict[Api[Any], st.SearchStrategy[Case]] = {
     LIST_TRANSACTIONS: st.builds(
         list_transactions, st.lists(TEXTS, max_size=3), st.lists(INT64, max_size=3), st.integers(-1, 2**63 - 1)
     ),
-    CREATE_TOPICS: st.builds(create_topic, TEXTS, INT32, INT16, st.dictionaries(TEXTS, TEXTS, max_size=3), INT32),
+    CREATE_TOPICS: st.builds(
+        create_topic, TEXTS, INT32, INT16, st.dictionaries(TEXTS, TEXTS, max_size=3), INT32, st.booleans()
+    ),
     DESCRIBE_CONFIGS: st.builds(describe_configs, st.integers(0, 100), TEXTS, st.lists(TEXTS, max_size=3)),
 }
 VERSIONS = [(api, version) for api in CASES for version in range(api.lowest, api.highest + 1)]

@@ -7,6 +7,7 @@ replaces what broke. One call has one deadline, `request_timeout_ms`, which all 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 
@@ -83,6 +84,10 @@ class ClusterClient:
             found = {one.name: one for one in _states(session.metadata(names, deadline))}
         missing = TopicState("", "", False, (), UNKNOWN_TOPIC_OR_PARTITION)
         return [found.get(name, missing._replace(name=name)) for name in names]
+
+    def call(self, timeout_s: float) -> AbstractContextManager[tuple[Session, Deadline]]:
+        """A call that is made of single requests, as `Calls.call`."""
+        return self._calls.call(timeout_s)
 
     def turn(self) -> None:
         """See `ClusterPort.turn`."""

@@ -4,10 +4,21 @@ It is a register with compare-and-set, made of Kafka's fencing. `acquire` is Ini
 from then on, whoever had acquired before cannot append. `last` reads up to the end of the log as it is after that.
 `append` writes in a transaction, so a decision is there as a whole or not at all.
 
-Records, all of a query in one partition, by murmur2 of its id:
+Records:
 
 - key = query: its last decision.
-- key = query/batch: the same again, for audits. It is deleted once `REMEMBERED` more batches are.
+- key = query/batch: the same again, for audits. It is deleted by the first decision about a batch that is `REMEMBERED`
+  later, or more.
+
+All of a query are in one partition: that of its first decision, which is chosen by murmur2 of its id. So it has to be
+looked for in all partitions, since the topic may have got more of them meanwhile. Processes that know of different
+numbers of partitions find it all the same; and one of them at a time can append, since the id that fences them is the
+query's, and they read after they have acquired it.
+
+Drivers read up to the end of the log, and wait for what is open before it, be it of other queries: brokers do not say
+which transactions are aborted behind the first open one. Whoever is killed in an append leaves it open, for TIMEOUT_MS
+and until brokers look for what has expired, each 10 s (transaction.abort.timed.out.transaction.cleanup.interval.ms).
+Both together are less than the request timeout (30 s), so that others are late by that, and do not fail.
 """
 
 from __future__ import annotations
@@ -20,16 +31,17 @@ from evensplit.core.delivery.decision_json import (
     batch_key,
     decode_decision,
     encode_decision,
-    forgotten_key,
+    forgotten_keys,
     last_key,
 )
 from evensplit.core.delivery.ids import ledger_id
-from evensplit.core.delivery.terms import Decision
+from evensplit.core.delivery.terms import Decision, State
 from evensplit.core.model import SplitId
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST
-from evensplit.errors import BrokerError, LedgerError
+from evensplit.errors import BrokerError, ClusterUnreachable, LedgerError
 from evensplit.kafka.admin.calls import Calls
 from evensplit.kafka.admin.client import ClusterClient
+from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.fetch.connection_pool import POOL, Pool
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.produce.decisions.log import LedgerLog
@@ -44,30 +56,44 @@ from evensplit.kafka.wire.error_codes import (
     MESSAGE_TOO_LARGE,
     PRODUCER_FENCED,
     RECORD_LIST_TOO_LARGE,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
 )
 
 HELD_MAX_S = 3600.0
 """For so long a process goes on with what it has acquired: brokers forget producers that do nothing, after a day."""
 
-TIMEOUT_MS = 60_000
-"""How long an append may be open; brokers abort it then. It takes milliseconds."""
+TIMEOUT_MS = 15_000
+"""How long an append may be open at most; brokers abort it then.
+
+It takes milliseconds, or some ten seconds if a broker dies in the middle of it (broker.session.timeout.ms is 9 s).
+"""
 
 _FIRST = 0
 """The number of a producer's first record: each append has an epoch of its own."""
 
+_FENCED = frozenset({PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING})
 # With transaction version 2, a commit that is too late is an invalid state if the abort has raised the epoch by one.
-_FENCED = frozenset({PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, INVALID_TXN_STATE})
+_FENCED_AT_END = _FENCED | {INVALID_TXN_STATE}
+_GONE = frozenset({UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID})
 _TOO_LONG = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
 
 
 @dataclass(slots=True)
 class _Held:
-    """What was acquired: who appends, and the last decision once it is read."""
+    """What was acquired: who appends, and once it is read, the last decision and its partition."""
 
     identity: Identity
+    version: int
     acquired_s: float
     read: bool = False
     last: Decision | None = None
+    partition: int = 0
+
+
+def append_timeout_ms(transaction_timeout_ms: int) -> int:
+    """How long an append may be open, if transactions may be open for so long."""
+    return min(TIMEOUT_MS, transaction_timeout_ms)
 
 
 class Ledger:
@@ -78,7 +104,8 @@ class Ledger:
 
     What was acquired is this process's alone: a forked one acquires anew.
 
-    `prefix`: what transactional ids begin with.
+    `prefix`: what transactional ids begin with. `transaction_timeout_ms`: how long transactions may be open, as brokers
+    allow it; an append is never open for longer.
     """
 
     def __init__(
@@ -88,12 +115,14 @@ class Ledger:
         topic: str,
         prefix: str,
         *,
+        transaction_timeout_ms: int = TIMEOUT_MS,
         pool: Pool = POOL,
     ) -> None:
         self.cluster = cluster
         self.topic = topic
         self._settings = replace(settings, read_committed=True)
         self._prefix = prefix
+        self._timeout_ms = append_timeout_ms(transaction_timeout_ms)
         self._pool = pool
         self._transactions = TransactionClient(cluster, settings)
         self._client = ClusterClient(cluster, self._settings)
@@ -131,6 +160,14 @@ class Ledger:
         if timeout_ms is not None:
             self._transactions.check_timeout(timeout_ms)
 
+    def exists(self) -> bool:
+        """Whether the topic is there now. What is known of one that is not any more is forgotten."""
+        with self._calls.call() as (session, deadline):
+            found = ledger_partitions(session, self.topic, deadline)
+        if found is None:
+            self._forget()
+        return found is not None
+
     def acquire(self, query: str) -> None:
         """Let no other process append decisions of this query any more, until one of them acquires in its turn.
 
@@ -139,8 +176,11 @@ class Ledger:
         held = self._held_of(query)
         if held is None or time.monotonic() - held.acquired_s > HELD_MAX_S:
             self._held.pop(query, None)
-            identity = self._transactions.init(self.transactional_id(query), TIMEOUT_MS)
-            self._held[query] = _Held(identity, time.monotonic())
+            name = self.transactional_id(query)
+            identity = self._transactions.init(name, self._timeout_ms)
+            # Not before: whoever had acquired it may have known of more partitions.
+            self._count_partitions()
+            self._held[query] = _Held(identity, self._transactions.transaction_version(name), time.monotonic())
 
     def last(self, query: str) -> Decision | None:
         """The last decision of a query, up to the log's end as it is now, or when it was acquired; None if it has none.
@@ -150,85 +190,121 @@ class Ledger:
         held = self._held_of(query)
         if held is not None and held.read:
             return held.last
-        found = self._read(query, undecided=True)
+        if not self._partitions:
+            self._count_partitions()
+        last, partition = self._read(query, undecided=True)
         if held is not None:
-            held.read, held.last = True, found
-        return found
+            held.read, held.last, held.partition = True, last, partition
+        return last
 
     def read_decided(self, query: str) -> Decision | None:
         """The last decision of a query that is committed and before all that is open. Nothing is waited for.
 
         For a task: the decision about its batch, if there is one, was there before the task was started.
         """
-        return self._read(query, undecided=False)
+        self._count_partitions()
+        return self._read(query, undecided=False)[0]
 
-    def append(self, decision: Decision) -> bool:
+    def append(self, decision: Decision, within_ms: int | None = None) -> bool:
         """Append a decision of a query that was acquired. Whether it is there for certain.
+
+        `within_ms`: how long it may take, if that is less than the request timeout. Nothing is sent after that.
 
         False: another process has acquired since, or brokers have forgotten this one. The decision may be there all the
         same, if the answer to its commit was lost before. Then, as after an error, it has to be acquired anew.
 
         Raises:
             LedgerError: it was not acquired; or the decision is too long for the topic, and is not there.
+            ClusterUnreachable: it took too long. The decision is there if it says that it was not answered.
         """
+        timeout_ms = self._settings.request_timeout_ms
+        limit = Deadline.after(min(timeout_ms, timeout_ms if within_ms is None else within_ms) / 1000)
         query = decision.query
         held = self._held_of(query)
         if held is None:
             raise LedgerError(f"cluster {self.cluster!r}: query {query} was not acquired, so nothing can be decided")
-        entries = self._entries(decision)
-        name = self.transactional_id(query)
+        entries = _entries(decision, self.last(query))
+        name, key = self.transactional_id(query), (self.topic, held.partition)
         del self._held[query]
+        fenced = _FENCED
         try:
-            key = self._key(query)
-            if self._transactions.transaction_version() < 2:
-                self._transactions.add_partitions(held.identity, name, [key])
-            with self._calls.call() as (session, deadline):
+            if held.version < 2:
+                self._transactions.add_partitions(held.identity, name, [key], limit.remaining_s)
+            # After the timeout brokers abort it, and say the same as if another process had acquired.
+            with self._calls.call(min(limit.remaining_s, self._timeout_ms / 1000)) as (session, deadline):
                 send_entries(session, key, name, held.identity, _FIRST, entries, deadline)
-            identity = self._transactions.end_one(held.identity, name, commit=True)
+            if limit.passed:
+                raise ClusterUnreachable(self.cluster, f"the ledger took too long, and {_what(decision)} is not there")
+            fenced = _FENCED_AT_END
+            identity = self._transactions.end_one(held.identity, name, commit=True, timeout_s=limit.remaining_s)
         except BrokerError as error:
-            if error.code in _FENCED:
+            if error.code in fenced:
                 return False
+            if error.code in _GONE:
+                raise self._gone() from error
             if error.code in _TOO_LONG:
                 raise self._too_long(decision) from error
             raise
         # Where the epoch stays as it was (transaction version 1), a late repeat of this commit would commit the next
         # append before it is written. So the next one begins with an epoch of its own.
         if identity != held.identity:
-            self._held[query] = _Held(identity, held.acquired_s, read=True, last=decision)
+            self._held[query] = replace(held, identity=identity, last=decision)
         return True
 
     def history(self, query: str | None = None) -> list[Decision]:
         """The decisions about batches that the ledger still has, of one query or of all, by query and batch."""
-        partitions = range(self._count()) if query is None else [self._key(query)[1]]
-        found: dict[bytes, bytes] = {}
-        for number in partitions:
-            begin, end = self._bounds(number, undecided=False)
+        self._count_partitions()
+        found: dict[tuple[str, int], Decision] = {}
+        for number, (begin, end) in self._bounds(undecided=False).items():
+            values: dict[bytes, bytes] = {}
             for key, value in self._log(number).entries(begin, end):
                 owner, slash, _ = key.decode(errors="replace").rpartition("/")
                 if slash and query in (None, owner):
-                    found.pop(key, None)
+                    values.pop(key, None)
                     if value is not None:
-                        found[key] = value
-        return sorted(map(self._decoded, found.values()), key=lambda one: (one.query, one.batch))
+                        values[key] = value
+            for decision in map(self._decoded, values.values()):
+                at = decision.query, decision.batch
+                found[at] = max(decision, found.get(at, decision), key=_order)
+        return [found[at] for at in sorted(found)]
 
     def _too_long(self, decision: Decision) -> LedgerError:
-        what = f"the decision about batch {decision.batch} of query {decision.query}"
         where = f"max.message.bytes of the ledger's topic {self.topic!r}"
         return LedgerError(
-            f"cluster {self.cluster!r}: {what} is longer than {where} allows: set it to {MESSAGE_BYTES_MAX}"
+            f"cluster {self.cluster!r}: {_what(decision)} is longer than {where} allows: set it to {MESSAGE_BYTES_MAX}"
         )
 
-    def _entries(self, decision: Decision) -> list[Entry]:
-        query, batch, value = decision.query, decision.batch, encode_decision(decision)
-        entries: list[Entry] = [(last_key(query), value), (batch_key(query, batch), value)]
-        forgotten = forgotten_key(query, batch)
-        return entries if forgotten is None else [*entries, (forgotten, None)]
+    def _read(self, query: str, *, undecided: bool) -> tuple[Decision | None, int]:
+        """The last decision, and the partition that it is in, or is to be in."""
+        found: list[tuple[Decision, int]] = []
+        for number, (begin, end) in self._bounds(undecided=undecided).items():
+            try:
+                value = self._log(number).last(last_key(query), begin, end)
+            except ClusterUnreachable as error:
+                if (held_up := self._held_up(number, end)) is not None:
+                    raise held_up from error
+                raise
+            if value is not None:
+                found.append((self._decoded(value), number))
+        if not found:
+            return None, partition_of(last_key(query), self._partitions)
+        return max(found, key=lambda one: _order(one[0]))
 
-    def _read(self, query: str, *, undecided: bool) -> Decision | None:
-        number = self._key(query)[1]
-        begin, end = self._bounds(number, undecided=undecided)
-        value = self._log(number).last(last_key(query), begin, end)
-        return None if value is None else self._decoded(value)
+    def _held_up(self, number: int, end: int) -> ClusterUnreachable | None:
+        """The error if something is open before `end` of a partition; else None."""
+        key = (self.topic, number)
+        (stable,) = self._client.list_offsets({key: LATEST}).values()
+        if stable >= end:
+            return None
+        return ClusterUnreachable(
+            self.cluster,
+            f"the ledger's topic {self.topic!r}, partition {number}: a transaction is open from offset {stable} on, "
+            f"and was waited for, for {self._settings.request_timeout_ms} ms (kafka.request.timeout.ms). A driver of "
+            "this query or of another one may have been killed while it decided. Brokers abort what it has left after "
+            f"{TIMEOUT_MS // 1000} s, and look for that each 10 s "
+            "(transaction.abort.timed.out.transaction.cleanup.interval.ms): restart the query then. If it stays so, "
+            "kafka-transactions.sh finds and aborts what hangs",
+        )
 
     def _decoded(self, value: bytes) -> Decision:
         try:
@@ -237,27 +313,45 @@ class Ledger:
             where = f"cluster {self.cluster!r}: the ledger's topic {self.topic!r}"
             raise LedgerError(f"{where} has something in it that is not ours: {error}") from None
 
-    def _bounds(self, number: int, *, undecided: bool) -> tuple[int, int]:
-        key = (self.topic, number)
-        (end,) = self._client.list_offsets({key: LATEST}, undecided=undecided).values()
-        (begin,) = self._client.list_offsets({key: EARLIEST}).values()
-        return min(begin, end), end
+    def _bounds(self, *, undecided: bool) -> dict[int, tuple[int, int]]:
+        """Where each partition begins and ends."""
+        keys = [(self.topic, number) for number in range(self._partitions)]
+        try:
+            ends = self._client.list_offsets(dict.fromkeys(keys, LATEST), undecided=undecided)
+            begins = self._client.list_offsets(dict.fromkeys(keys, EARLIEST))
+        except BrokerError as error:
+            if error.code in _GONE:
+                raise self._gone() from error
+            raise
+        return {key[1]: (min(begins[key], ends[key]), ends[key]) for key in keys}
+
+    def _gone(self) -> LedgerError:
+        """What is said of a topic that was there."""
+        self._forget()
+        return LedgerError(
+            f"cluster {self.cluster!r}: the ledger's topic {self.topic!r} is gone, and with it what was decided. Start "
+            "the query again, which creates it anew. If its last batch had been decided, and Spark has not committed "
+            "it yet, that is written again then: look into the topics before"
+        )
+
+    def _forget(self) -> None:
+        self._partitions = 0
+        self._logs.clear()
+        self._held.clear()
 
     def _log(self, number: int) -> LedgerLog:
         if number not in self._logs:
             self._logs[number] = LedgerLog(SplitId(self.cluster, self.topic, number), self._settings, self._pool)
         return self._logs[number]
 
-    def _key(self, query: str) -> tuple[str, int]:
-        return self.topic, partition_of(last_key(query), self._count())
-
-    def _count(self) -> int:
-        if not self._partitions:
-            with self._calls.call() as (session, deadline):
-                self._partitions = ledger_partitions(session, self.topic, deadline) or 0
-        if not self._partitions:
-            raise LedgerError(f"cluster {self.cluster!r}: the ledger's topic {self.topic!r} does not exist")
-        return self._partitions
+    def _count_partitions(self) -> None:
+        """See how many partitions there are now. They never become fewer: what says so is behind, or another topic."""
+        with self._calls.call() as (session, deadline):
+            count = ledger_partitions(session, self.topic, deadline)
+        if count is None:
+            missing = LedgerError(f"cluster {self.cluster!r}: the ledger's topic {self.topic!r} does not exist")
+            raise self._gone() if self._partitions else missing
+        self._partitions = max(self._partitions, count)
 
     def _held_of(self, query: str) -> _Held | None:
         if self._pid != os.getpid():
@@ -265,3 +359,23 @@ class Ledger:
             self._pid = os.getpid()
             self._held.clear()
         return self._held.get(query)
+
+
+def _what(decision: Decision) -> str:
+    return f"the decision about batch {decision.batch} of query {decision.query}"
+
+
+def _entries(decision: Decision, last: Decision | None) -> list[Entry]:
+    """The records of a decision, itself last, since logs are searched from their ends. `last`: the one before it."""
+    query, batch, value = decision.query, decision.batch, encode_decision(decision)
+    forgotten = () if last is None else forgotten_keys(query, last.batch, batch)
+    return [*((key, None) for key in forgotten), (batch_key(query, batch), value), (last_key(query), value)]
+
+
+def _order(decision: Decision) -> tuple[int, bool, int, int]:
+    """Later decisions of a query have more: no earlier batch follows, and what was decided or given up stays so.
+
+    They have an order in one log. This is for decisions in several, which there are if two processes have written the
+    first one at once, and one of them did not know of all partitions.
+    """
+    return decision.batch, decision.state is State.DECIDED, len(decision.given_up), decision.decided_ms

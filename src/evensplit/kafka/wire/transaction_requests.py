@@ -95,16 +95,18 @@ def write_create_topic(
     timeout_ms: int,
     version: int,
     *,
+    by_default: bool = True,
     only_checked: bool = False,
 ) -> bytearray:
-    """Versions 2 to 7. Before version 4 it has so many replicas, and then as many as the brokers have by default.
+    """Versions 2 to 7.
 
+    `by_default`: from version 4 on, it has as many replicas as the brokers have by default, whatever `replicas` says.
     `only_checked`: to see if it could be done.
     """
     writer = begin(CREATE_TOPICS, version)
     writer.count(1)
     writer.text(topic)
-    writer.numbers(_NEW_TOPIC, partitions, _BROKERS_DEFAULT if version >= 4 else replicas)
+    writer.numbers(_NEW_TOPIC, partitions, _BROKERS_DEFAULT if by_default and version >= 4 else replicas)
     writer.count(0)  # which brokers have which partition
     writer.count(len(config))
     for name, value in config.items():

@@ -157,11 +157,15 @@ def read_list_transactions(reader: Reader, version: int) -> ListTransactions:
 
 @dataclass(slots=True)
 class CreatedTopic:
-    """Whether a topic was created, and if not, why, in the broker's words."""
+    """Whether a topic was created, and if not, why, in the broker's words.
+
+    `replication_factor`: -1 if the broker does not say.
+    """
 
     name: str
     error_code: int
     error_message: str
+    replication_factor: int
 
 
 @dataclass(slots=True)
@@ -179,10 +183,10 @@ def read_create_topics(reader: Reader, version: int) -> CreateTopics:
         name = reader.text()
         if version >= 7:
             reader.uuid_text()
-        topics.append(CreatedTopic(name, reader.int16(), reader.text_or_none() or ""))
+        topics.append(CreatedTopic(name, reader.int16(), reader.text_or_none() or "", -1))
         if version >= 5:
             reader.int32()  # partitions
-            reader.int16()  # replicas of each
+            topics[-1].replication_factor = reader.int16()
             for _ in reader.entries(_SETTING_BYTES_MIN):
                 reader.text()
                 reader.text_or_none()

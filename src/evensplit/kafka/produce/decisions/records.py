@@ -15,9 +15,10 @@ from evensplit.kafka.admin.cluster_session import Backoff, Session
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.produce.columns import column_of
 from evensplit.kafka.produce.coordination.coordinators import version_of
+from evensplit.kafka.produce.problems import explained
 from evensplit.kafka.produce.terms import Identity
 from evensplit.kafka.wire.api import PRODUCE
-from evensplit.kafka.wire.error_codes import DUPLICATE_SEQUENCE_NUMBER, describe_code, is_retriable
+from evensplit.kafka.wire.error_codes import DUPLICATE_SEQUENCE_NUMBER, is_retriable
 from evensplit.kafka.wire.produce import BY_NAME_VERSION, IMPLICIT_VERSION, Records, write_produce
 
 _BYTES_MAX = 1 << 30
@@ -103,7 +104,7 @@ def send_entries(
             if code in (0, DUPLICATE_SEQUENCE_NUMBER):
                 return
             where = f"topic {key[0]!r}, partition {key[1]}"
-            trouble = BrokerError(session.cluster, f"{where}: records were not taken: {describe_code(code)}", code)
+            trouble = BrokerError(session.cluster, f"{where}: records were not taken: {explained(code)}", code)
             if not is_retriable(code):
                 raise trouble
         backoff.pause(deadline)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from functools import partial
 
 from evensplit.errors import ClusterError, ClusterUnreachable, LedgerError
@@ -19,15 +20,22 @@ from evensplit.kafka.wire.error_codes import (
 )
 from evensplit.kafka.wire.responses import MetadataTopic
 from evensplit.kafka.wire.transaction_requests import write_create_topic
+from evensplit.kafka.wire.transaction_responses import CreatedTopic
 
 MESSAGE_BYTES_MAX = 16 << 20
 """How long a decision may be in the ledger: room for millions of partitions, compressed."""
 
 CONFIG = {"cleanup.policy": "compact", "max.message.bytes": str(MESSAGE_BYTES_MAX)}
-"""What the topic is created with. Replicas are as many as the brokers have by default."""
+"""What the topic is created with, however many replicas it has."""
 
 REPLICAS = 3
-"""How many there are where brokers have no default, before Kafka 2.4, if there are so many brokers."""
+"""How many there are at least, if there are so many brokers: one that is gone for good must not take decisions along.
+
+Kafka's own default is 1. Where the brokers' default is higher it is kept; before Kafka 2.4 there is none.
+"""
+
+_IN_SYNC = {"min.insync.replicas": "2"}
+"""What a topic with three replicas or more is created with as well: a decision that counts is on two brokers."""
 
 _POLICY = "cleanup.policy"
 _TO_USE = "operations Read and Write on the topic"
@@ -66,14 +74,18 @@ def create_ledger(session: Session, topic: str, deadline: Deadline) -> int:
         ClusterUnreachable: no broker answered in time, or the topic is nowhere to be seen.
     """
     backoff = Backoff(session.settings)
+    by_default = _create(session, topic, deadline, CONFIG, only_checked=True).replication_factor
+    enough = not 0 < by_default < _replicas(session)
+    config = _config(by_default if enough else _replicas(session))
     while True:
-        code, said = _create(session, topic, deadline)
+        answer = _create(session, topic, deadline, config, by_default=enough)
+        code = answer.error_code
         if not code:
             log.warning("cluster %r: created the topic %r, in which this query's decisions are", session.cluster, topic)
         if code in (0, TOPIC_ALREADY_EXISTS):
             break
         if not is_retriable(code) or deadline.passed:
-            raise _not_created(session, topic, code, said)
+            raise _not_created(session, topic, answer)
         backoff.pause(deadline)
     while (found := ledger_partitions(session, topic, deadline)) is None:
         backoff.pause(deadline)
@@ -84,28 +96,48 @@ def create_ledger(session: Session, topic: str, deadline: Deadline) -> int:
 
 def may_create(session: Session, topic: str, deadline: Deadline) -> None:
     """See whether the topic could be created, without doing so. Raises as `create_ledger`."""
-    code, said = _create(session, topic, deadline, only_checked=True)
-    if code not in (0, TOPIC_ALREADY_EXISTS):
-        raise _not_created(session, topic, code, said)
+    answer = _create(session, topic, deadline, CONFIG, only_checked=True)
+    if answer.error_code not in (0, TOPIC_ALREADY_EXISTS):
+        raise _not_created(session, topic, answer)
 
 
-def _not_created(session: Session, topic: str, code: int, said: str) -> LedgerError:
-    config = " ".join(f"--config {name}={value}" for name, value in CONFIG.items())
+def _not_created(session: Session, topic: str, answer: CreatedTopic) -> LedgerError:
+    config = " ".join(f"--config {name}={value}" for name, value in _config(_replicas(session)).items())
+    why = describe_code(answer.error_code, _TO_CREATE)
+    said = f" ({answer.error_message})" if answer.error_message else ""
     return LedgerError(
-        f"{_where(session, topic)} does not exist, and cannot be created: {describe_code(code, _TO_CREATE)}"
-        f"{f' ({said})' if said else ''}. Create it yourself: kafka-topics.sh --create --topic {topic} "
-        f"--partitions 1 {config}"
+        f"{_where(session, topic)} does not exist, and cannot be created: {why}{said}. Create it yourself: "
+        f"kafka-topics.sh --create --topic {topic} --partitions 1 --replication-factor {_replicas(session)} {config}"
     )
 
 
-def _create(session: Session, topic: str, deadline: Deadline, *, only_checked: bool = False) -> tuple[int, str]:
-    """Ask the brokers until one is not told to ask the controller, as all of a cluster without ZooKeeper are not."""
+def _create(
+    session: Session,
+    topic: str,
+    deadline: Deadline,
+    config: Mapping[str, str],
+    *,
+    by_default: bool = True,
+    only_checked: bool = False,
+) -> CreatedTopic:
+    """Ask the brokers until one does not name the controller, as none does in a cluster without ZooKeeper.
+
+    `by_default`: with as many replicas as the brokers have by default, if they have one.
+    """
     timeout_ms = max(int(deadline.remaining_s * 500), 1)
     trouble: ClusterError | None = None
-    told: tuple[int, str] | None = None
+    told: CreatedTopic | None = None
     session.metadata([], deadline)
-    replicas = min(REPLICAS, len(session.brokers))
-    build = partial(write_create_topic, topic, 1, replicas, CONFIG, timeout_ms, only_checked=only_checked)
+    build = partial(
+        write_create_topic,
+        topic,
+        1,
+        _replicas(session),
+        config,
+        timeout_ms,
+        by_default=by_default,
+        only_checked=only_checked,
+    )
     for node in sorted(session.brokers):
         share = deadline.within(deadline.remaining_s / 2)
         try:
@@ -114,9 +146,9 @@ def _create(session: Session, topic: str, deadline: Deadline, *, only_checked: b
         except ClusterUnreachable as error:
             trouble = error
             continue
-        told = answer.error_code, answer.error_message
         if answer.error_code != NOT_CONTROLLER:
-            return told
+            return answer
+        told = answer
     if told is None:
         raise trouble or ClusterUnreachable(session.cluster, "no broker is known")
     return told
@@ -138,6 +170,16 @@ def check_ledger(session: Session, topic: str, deadline: Deadline) -> None:
             f"decided. Change that: kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config "
             f"{_POLICY}=compact; or name another topic"
         )
+
+
+def _replicas(session: Session) -> int:
+    """How many the topic is to have at least, by the brokers that are known."""
+    return min(REPLICAS, len(session.brokers))
+
+
+def _config(replicas: int) -> Mapping[str, str]:
+    """What a topic with so many replicas is created with; -1: how many is not known."""
+    return {**CONFIG, **_IN_SYNC} if replicas >= REPLICAS else CONFIG
 
 
 def _where(session: Session, topic: str) -> str:
