@@ -113,3 +113,18 @@ def test_what_cannot_be_carried_out(clients: dict[str, TransactionClient], ledge
     with pytest.raises(LedgerError, match="in cluster 'gone', which the options lack"):
         conductor.conduct(steps(End((replace(away, cluster="gone"),), commit=True)))
     assert closed == ["CheckOpen", "End", "LookUp", "End"]
+
+
+def test_a_decision_that_is_late_is_not_there(ledger: Ledger, query: str) -> None:
+    """Its transactions may have expired by then."""
+    conductor = Conductor(ledger, {}, "p", lambda _: 0)
+    decision = Decision(query, 3, State.DECIDED)
+
+    def decide(within_ms: int) -> Generator[Order, Answer, Answer]:
+        yield Acquire(query)
+        assert (yield ReadLast(query)) is None
+        return (yield Append(decision, within_ms))
+
+    with pytest.raises(ClusterUnreachable):
+        conductor.conduct(decide(0))
+    assert conductor.conduct(decide(20_000)) is True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,12 +13,20 @@ from evensplit.core.delivery.terms import Transaction, Written
 from evensplit.errors import BrokerError, ClusterUnreachable
 from evensplit.kafka.produce.terms import Identity
 from evensplit.kafka.produce.transactions import TransactionClient
-from evensplit.kafka.wire.api import END_TXN, FIND_COORDINATOR, INIT_PRODUCER_ID, Api
+from evensplit.kafka.wire.api import (
+    ADD_PARTITIONS_TO_TXN,
+    DESCRIBE_TRANSACTIONS,
+    END_TXN,
+    FIND_COORDINATOR,
+    INIT_PRODUCER_ID,
+    LIST_TRANSACTIONS,
+    Api,
+)
 from evensplit.testing.messages import read_request, response_class, write_response
 from tests.support.clients import settings
 from tests.support.scripted import HANG_UP, Scripted
 
-ANSWERED: tuple[Api[Any], ...] = (INIT_PRODUCER_ID, END_TXN)
+ANSWERED: tuple[Api[Any], ...] = (INIT_PRODUCER_ID, END_TXN, ADD_PARTITIONS_TO_TXN)
 
 FORBIDDEN = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53): this user may not do that"
 
@@ -28,19 +37,23 @@ class Coordinating(Scripted):
     """The coordinator of every transactional id. It knows nothing of what else is asked about transactions.
 
     `codes`: of each EndTxn or InitProducerId in turn, and of FindCoordinator by that name. `ended`: what was to end.
+    `adding`: of the partitions of each AddPartitionsToTxn, by topic and partition.
     """
 
     def __init__(self, codes: Sequence[int] = (), finding: Sequence[int] = ()) -> None:
-        highest: dict[Api[Any], int] = {FIND_COORDINATOR: 3, INIT_PRODUCER_ID: 5, END_TXN: 5}
+        highest: dict[Api[Any], int] = {FIND_COORDINATOR: 3, INIT_PRODUCER_ID: 5, END_TXN: 5, ADD_PARTITIONS_TO_TXN: 3}
         super().__init__(group_codes={"FindCoordinator": finding}, highest=highest)
         self._answers = list(codes)
         self.ended: list[tuple[str, int, int, bool]] = []
+        self.adding: list[dict[tuple[str, int], int]] = []
 
     def answer(self, key: int, version: int, request: bytes) -> bytes | None:
         api = next((one for one in ANSWERED if one.key == key), None)
         if api is None:
             return super().answer(key, version, request)
         self.asked.append(api.name)
+        if api is ADD_PARTITIONS_TO_TXN:
+            return self._added(version)
         code = self._answers.pop(0) if self._answers else 0
         if code == HANG_UP:
             return None
@@ -49,6 +62,53 @@ class Coordinating(Scripted):
             self.ended.append((read.transactional_id, read.producer_id, read.producer_epoch, read.committed))
         producer = {"producer_id": 5, "producer_epoch": 3} if api is INIT_PRODUCER_ID else {}
         return write_response(api, response_class(api)(version=version, error_code=code, **producer), version)
+
+    def _added(self, version: int) -> bytes:
+        kind = response_class(ADD_PARTITIONS_TO_TXN)
+        topic_kind = kind.AddPartitionsToTxnTopicResult
+        part_kind = topic_kind.AddPartitionsToTxnPartitionResult
+        topics = [
+            topic_kind(
+                version=version,
+                name=topic,
+                results_by_partition=[part_kind(version=version, partition_index=number, partition_error_code=code)],
+            )
+            for (topic, number), code in self.adding.pop(0).items()
+        ]
+        return write_response(
+            ADD_PARTITIONS_TO_TXN, kind(version=version, results_by_topic_v3_and_below=topics), version
+        )
+
+
+class Telling(Coordinating):
+    """It knows one open transaction, `ONE`, which has just begun, and lists it however old it is asked to be.
+
+    `listings`: the code of each ListTransactions in turn.
+    """
+
+    def __init__(self, listings: Sequence[int] = ()) -> None:
+        super().__init__()
+        self._highest |= {DESCRIBE_TRANSACTIONS: 0, LIST_TRANSACTIONS: 1}
+        self._listings = list(listings)
+
+    def answer(self, key: int, version: int, request: bytes) -> bytes | None:
+        api = next((one for one in (DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS) if one.key == key), None)
+        if api is None:
+            return super().answer(key, version, request)
+        self.asked.append(api.name)
+        made = response_class(api)
+        one = {"transactional_id": "g", "transaction_state": "Ongoing", "producer_id": 5}
+        if api is DESCRIBE_TRANSACTIONS:
+            times = {"transaction_timeout_ms": 60_000, "transaction_start_time_ms": int(time.time() * 1000)}
+            more = {"error_code": 0, "producer_epoch": 3, "topics": []}
+            state = made.TransactionState(version=version, **one, **times, **more)
+            return write_response(api, made(version=version, transaction_states=[state]), version)
+        code = self._listings.pop(0) if self._listings else 0
+        if code == HANG_UP:
+            return None
+        listed = [] if code else [made.TransactionState(version=version, **one)]
+        found = made(version=version, error_code=code, unknown_state_filters=[], transaction_states=listed)
+        return write_response(api, found, version)
 
 
 @pytest.fixture
@@ -178,6 +238,38 @@ def test_brokers_before_3_0(connect: Connect) -> None:
         client.close()
 
 
+@pytest.mark.parametrize("listings", [(), (HANG_UP,), (14, 14), (14, HANG_UP, 14)])
+def test_how_old_they_are_is_asked_again(connect: Connect, listings: tuple[int, ...]) -> None:
+    """The coordinator dies after it has said what is open; the next one takes over other transactions meanwhile."""
+    with Telling(listings) as server:
+        client = connect(server)
+        assert client.remaining_ms([ONE], lambda _: 1) == {ONE: 0}
+        client.close()
+
+
+def test_how_old_they_are_is_not_told_until_the_deadline(connect: Connect) -> None:
+    with Telling([HANG_UP] * 10_000) as server:
+        client = connect(server, timeout_ms=200)
+        with pytest.raises(ClusterUnreachable, match="instead of answering ListTransactions"):
+            client.remaining_ms([ONE], lambda _: 1)
+        client.close()
+
+
+def test_one_that_loads_lists_nothing_yet(connect: Connect) -> None:
+    with Telling([14, 14]) as server:
+        client = connect(server)
+        assert client.list_open("g") == (Transaction("east", "g", 5, 3, ()),)
+        client.close()
+
+
+def test_one_that_loads_for_long_is_not_waited_for(connect: Connect) -> None:
+    with Telling([14] * 10_000) as server:
+        client = connect(server, timeout_ms=400)
+        assert client.list_open("g") == ()
+        assert (client.remaining_ms([ONE], lambda _: 1)[ONE] or 0) > 50_000
+        client.close()
+
+
 def test_nobody_answers(connect: Connect) -> None:
     with Coordinating([HANG_UP] * 10_000) as server:
         client = connect(server, timeout_ms=200)
@@ -196,4 +288,51 @@ def test_what_is_asked_once_is_not_asked_again_without_an_answer(connect: Connec
             client.init("g", 60_000, once=True)
         assert script.asked.count("InitProducerId") == 2
         assert client.init("g", 60_000, once=True) == Identity(5, 3)
+        client.close()
+
+
+NEW, OLD, DENIED = ("new", 0), ("old", 0), ("denied", 3)
+
+
+def test_partitions_that_are_not_there_yet_are_added_later(connect: Connect) -> None:
+    """Of the others, brokers say that they did not try."""
+    script = Coordinating()
+    script.adding = [{OLD: 55, NEW: 3}, {OLD: 0, NEW: 0}]
+    with script as server:
+        client = connect(server)
+        client.add_partitions(Identity(5, 3), "g", [OLD, NEW])
+        assert script.asked.count("AddPartitionsToTxn") == 2
+        client.close()
+
+
+@pytest.mark.parametrize(
+    "codes, said",
+    [
+        (
+            {OLD: 55, NEW: 3, DENIED: 29},
+            r"'g': partitions could not be added to the transaction: topic 'denied', partition 3: TOPIC_AUTHORIZATION_"
+            r"FAILED \(29\): .*Describe and Write",
+        ),
+        ({OLD: 55}, r"'g': partitions could not be added .*: topic 'old', partition 0: OPERATION_NOT_ATTEMPTED \(55\)"),
+    ],
+)
+def test_partition_that_stands_in_the_way_is_named(
+    connect: Connect, codes: dict[tuple[str, int], int], said: str
+) -> None:
+    script = Coordinating()
+    script.adding = [codes]
+    with script as server:
+        client = connect(server)
+        with pytest.raises(BrokerError, match=said):
+            client.add_partitions(Identity(5, 3), "g", list(codes))
+        client.close()
+
+
+def test_partition_that_stays_away_is_named(connect: Connect) -> None:
+    script = Coordinating()
+    script.adding = [{OLD: 55, NEW: 3}] * 10_000
+    with script as server:
+        client = connect(server, timeout_ms=200)
+        with pytest.raises(BrokerError, match=r"'g': AddPartitionsToTxn .*: topic 'new', partition 0: UNKNOWN_TOPIC"):
+            client.add_partitions(Identity(5, 3), "g", [OLD, NEW])
         client.close()

@@ -18,16 +18,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from evensplit.core.delivery.orders import Ended, Fate
-from evensplit.core.delivery.terms import Transaction
+from evensplit.core.delivery.terms import ABORT_MS, LEFT_MIN_MS, Transaction
 from evensplit.core.state.offset_strategies import TopicPartition
-from evensplit.errors import BrokerError, ClusterError, LedgerError, UnsupportedBroker
+from evensplit.errors import BrokerError, ClusterUnreachable, LedgerError, UnsupportedBroker
 from evensplit.kafka.admin.calls import Calls
-from evensplit.kafka.admin.cluster_session import ATTEMPT_S, Backoff, Session
+from evensplit.kafka.admin.cluster_session import Backoff, Session
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.net.network import NETWORK, Network
@@ -40,6 +39,15 @@ from evensplit.kafka.produce.coordination.coordinators import (
     version_of,
 )
 from evensplit.kafka.produce.coordination.fates import find_fates
+from evensplit.kafka.produce.coordination.joining import code_of_added, place_of_added
+from evensplit.kafka.produce.coordination.open_transactions import (
+    ONGOING,
+    code_of_described,
+    describing,
+    find_open,
+    running_out,
+)
+from evensplit.kafka.produce.problems import explained
 from evensplit.kafka.produce.terms import Identity
 from evensplit.kafka.wire.api import (
     ADD_PARTITIONS_TO_TXN,
@@ -47,7 +55,6 @@ from evensplit.kafka.wire.api import (
     END_TXN,
     END_TXN_VERSION_1,
     INIT_PRODUCER_ID,
-    LIST_TRANSACTIONS,
     METADATA,
 )
 from evensplit.kafka.wire.error_codes import (
@@ -59,12 +66,9 @@ from evensplit.kafka.wire.error_codes import (
 from evensplit.kafka.wire.requests import write_metadata
 from evensplit.kafka.wire.responses import Metadata
 from evensplit.kafka.wire.transaction_requests import (
-    ANY_DURATION,
     write_add_partitions_to_txn,
-    write_describe_transactions,
     write_end_txn,
     write_init_producer_id,
-    write_list_transactions,
 )
 from evensplit.kafka.wire.transaction_responses import (
     AddPartitionsToTxn,
@@ -74,15 +78,7 @@ from evensplit.kafka.wire.transaction_responses import (
     TransactionState,
 )
 
-LEFT_MIN_MS = 5_000
-"""A transaction that brokers say has no more than this left has nothing left: they say no more than that."""
-
-ABORT_S = 10.0
-"""For so long it is tried to abort."""
-
-_ONGOING = "Ongoing"
 _NO_TIMEOUT_MS = (1 << 31) - 1
-_LIST_DURATION_VERSION = 1
 _TO_WRITE = "operation Write on the topic, or, before Kafka 2.8, IdempotentWrite on the cluster"
 
 log = logging.getLogger("evensplit")
@@ -110,16 +106,24 @@ class TransactionClient:
         """Let go of all connections. A later call opens new ones."""
         self._calls.close()
 
-    def transaction_version(self) -> int:
-        """2 if the cluster has agreed on transactions of version 2 or later (KIP-890), else 1."""
-        answered: list[Address] = []
+    def transaction_version(self, transactional_id: str = "") -> int:
+        """2 if the cluster has agreed on transactions of version 2 or later (KIP-890), else 1.
 
-        def note(address: Address, _: Metadata) -> None:
-            answered.append(address)
-
+        `transactional_id`: one of which the coordinator was asked just now, so that no other broker need be.
+        """
+        versions: list[int] = []
         with self._calls.call() as (session, deadline):
-            session.ask_any(METADATA, partial(write_metadata, []), deadline, check=note)
-            return version_of(session.connection(answered[-1], deadline))
+
+            def note(address: Address, _: Metadata | None = None) -> None:
+                # If the connection is lost before it is looked at, another broker is asked.
+                versions.append(version_of(session.connection(address, deadline)))
+
+            address = session.coordinators.get(transactional_id)
+            if address is not None:
+                note(address)
+            else:
+                session.ask_any(METADATA, partial(write_metadata, []), deadline, check=note)
+        return versions[-1]
 
     def timeout_max_ms(self) -> int | None:
         """How long transactions may be open at most, by the brokers' setting; None where this may not be known."""
@@ -129,7 +133,9 @@ class TransactionClient:
     def check_timeout(self, timeout_ms: int) -> None:
         """Raise LedgerError if transactions may not be open for so long, as far as brokers say."""
         limit_ms = self.timeout_max_ms()
-        if limit_ms is not None and timeout_ms > limit_ms:
+        if limit_ms is None:
+            log.info("cluster %r: transaction.max.timeout.ms may not be seen, so it is not checked", self.cluster)
+        elif timeout_ms > limit_ms:
             raise LedgerError(
                 f"cluster {self.cluster!r}: kafka.transaction.timeout.ms is {timeout_ms}, and the brokers allow "
                 f"{limit_ms} at most (transaction.max.timeout.ms): lower the first or raise the second"
@@ -169,33 +175,44 @@ class TransactionClient:
                     return self._identity(answer, "no producer id could be had", _TO_WRITE)
                 backoff.pause(deadline)
 
-    def add_partitions(self, identity: Identity, transactional_id: str, partitions: Collection[TopicPartition]) -> None:
+    def add_partitions(
+        self,
+        identity: Identity,
+        transactional_id: str,
+        partitions: Collection[TopicPartition],
+        timeout_s: float | None = None,
+    ) -> None:
         """Take partitions into the transaction, before the first record to them; in transaction version 1 alone.
+
+        `timeout_s`: instead of the request timeout.
 
         Raises:
             BrokerError: as above; PRODUCER_FENCED or INVALID_PRODUCER_EPOCH if another producer has taken the id over.
         """
-        with self._calls.call() as (session, deadline):
+        with self._calls.call(timeout_s) as (session, deadline):
             build = partial(
                 write_add_partitions_to_txn, transactional_id, identity.producer_id, identity.epoch, partitions
             )
             question: Question[AddPartitionsToTxn] = Question(transactional_id, build)
-            Coordinators(session, ADD_PARTITIONS_TO_TXN, _code_of_added, deadline).ask([question])
+            asked = Coordinators(session, ADD_PARTITIONS_TO_TXN, code_of_added, deadline, place_of=place_of_added)
+            asked.ask([question])
             answer = question.given()
-        if code := _code_of_added(answer):
+        if code := code_of_added(answer):
             what = f"transactional id {transactional_id!r}: partitions could not be added to the transaction"
-            raise BrokerError(self.cluster, f"{what}: {describe_code(code)}", code)
+            raise BrokerError(self.cluster, f"{what}: {place_of_added(answer)}: {explained(code)}", code)
 
-    def end_one(self, identity: Identity, transactional_id: str, *, commit: bool) -> Identity:
+    def end_one(
+        self, identity: Identity, transactional_id: str, *, commit: bool, timeout_s: float | None = None
+    ) -> Identity:
         """Commit or abort the transaction that is open. Returns under what to write the next one.
 
-        It may be called again after it has failed.
+        It may be called again after it has failed. `timeout_s`: instead of the request timeout.
 
         Raises:
             BrokerError: as above; PRODUCER_FENCED or INVALID_PRODUCER_EPOCH if another producer has taken the id over,
                 or the transaction has expired.
         """
-        with self._calls.call() as (session, deadline):
+        with self._calls.call(timeout_s) as (session, deadline):
             build = partial(write_end_txn, transactional_id, identity.producer_id, identity.epoch, commit)
             question: Question[EndTxn] = Question(transactional_id, build)
             self._ends(session, deadline).ask([question])
@@ -208,11 +225,11 @@ class TransactionClient:
     def end(self, transactions: Sequence[Transaction], *, commit: bool) -> dict[Transaction, Ended]:
         """Commit or abort transactions, all at once. What a coordinator answers is in this module's docstring.
 
-        It is tried until the request deadline, and aborting for ABORT_S at most: what is not aborted expires. A cluster
-        that does not answer is no error. Raises AuthenticationError alone.
+        It is tried until the request deadline, and aborting for ABORT_MS at most: what is not aborted expires. A
+        cluster that does not answer is no error. Raises AuthenticationError alone.
         """
         timeout_s = self.settings.request_timeout_ms / 1000
-        with self._calls.call(timeout_s if commit else min(timeout_s, ABORT_S)) as (session, deadline):
+        with self._calls.call(timeout_s if commit else min(timeout_s, ABORT_MS / 1000)) as (session, deadline):
             questions: list[Question[EndTxn]] = [
                 Question(one.transactional_id, partial(write_end_txn, *_identified(one), commit))
                 for one in transactions
@@ -251,84 +268,72 @@ class TransactionClient:
 
         `assumed_ms`: what to say where brokers cannot be asked (before Kafka 3.0), by what its task has told.
         """
-        by_id = {one.transactional_id: one for one in _describing(one.transactional_id for one in transactions)}
         with self._calls.call() as (session, deadline):
-            Coordinators(session, DESCRIBE_TRANSACTIONS, _code_of_described, deadline).ask([*by_id.values()])
-            if any(isinstance(question.trouble, UnsupportedBroker) for question in by_id.values()):
-                return {one: assumed_ms(one) for one in transactions}
-            states = {one: _state_in(by_id[one.transactional_id].given(), one) for one in transactions}
-            is_open = {one: state for one, state in states.items() if state is not None and not state.error_code}
-            for one, state in states.items():
-                if state is not None and state.error_code:
-                    what = f"transactional id {one.transactional_id!r}: it is not known whether its transaction is open"
-                    detail = f"{what}: {describe_code(state.error_code)}"
-                    raise BrokerError(self.cluster, detail, state.error_code)
-            old = self._running_out(session, is_open, deadline)
-        now_ms = max([int(time.time() * 1000), *(state.transaction_start_time_ms for state in is_open.values())])
+            backoff = Backoff(session.settings)
+            while True:
+                states = self._open_states(session, transactions, deadline)
+                if states is None:
+                    return {one: assumed_ms(one) for one in transactions}
+                try:
+                    old = running_out(session, states, LEFT_MIN_MS, deadline)
+                    break
+                except ClusterUnreachable:
+                    # It has died since it said what is open. The next coordinator says it again.
+                    for one in transactions:
+                        session.coordinators.pop(one.transactional_id, None)
+                    backoff.pause(deadline)
+                    if deadline.passed:
+                        raise
+        now_ms = max([int(time.time() * 1000), *(state.transaction_start_time_ms for state in states.values())])
         found: dict[Transaction, int | None] = dict.fromkeys(transactions)
-        for one, state in is_open.items():
+        for one, state in states.items():
             left_ms = state.transaction_start_time_ms + state.transaction_timeout_ms - now_ms
             found[one] = 0 if one.producer_id in old else max(left_ms, 0)
         return found
 
-    def _running_out(
-        self, session: Session, states: Mapping[Transaction, TransactionState], deadline: Deadline
-    ) -> set[int]:
-        """The producer ids of those that, by their coordinators' clocks, have less than LEFT_MIN_MS left."""
-        by_address: defaultdict[tuple[Address, int], list[int]] = defaultdict(list)
+    def _open_states(
+        self, session: Session, transactions: Sequence[Transaction], deadline: Deadline
+    ) -> dict[Transaction, TransactionState] | None:
+        """The states of those that are open; None where brokers cannot be asked."""
+        by_id = {one.transactional_id: one for one in describing(one.transactional_id for one in transactions)}
+        Coordinators(session, DESCRIBE_TRANSACTIONS, code_of_described, deadline).ask([*by_id.values()])
+        if any(isinstance(question.trouble, UnsupportedBroker) for question in by_id.values()):
+            return None
+        states = {one: _state_in(by_id[one.transactional_id].given(), one) for one in transactions}
         for one, state in states.items():
-            address = session.coordinators.get(one.transactional_id)
-            if address is not None and state.transaction_timeout_ms > LEFT_MIN_MS:
-                by_address[address, state.transaction_timeout_ms - LEFT_MIN_MS].append(one.producer_id)
-        found: set[int] = set()
-        for (address, longer_than_ms), producers in by_address.items():
-            connection = session.connection(address, deadline)
-            try:
-                if connection.version(LIST_TRANSACTIONS) < _LIST_DURATION_VERSION:
-                    continue
-            except UnsupportedBroker:
-                continue
-            build = partial(write_list_transactions, [_ONGOING], producers, longer_than_ms)
-            answer = connection.request(LIST_TRANSACTIONS, build, deadline)
-            found.update(one.producer_id for one in answer.transaction_states)
-        return found
+            if state is not None and state.error_code:
+                what = f"transactional id {one.transactional_id!r}: it is not known whether its transaction is open"
+                raise BrokerError(self.cluster, f"{what}: {describe_code(state.error_code)}", state.error_code)
+        return {one: state for one, state in states.items() if state is not None}
 
-    def list_open(self, prefix: str) -> tuple[Transaction, ...]:
+    def list_open(
+        self, prefix: str, timeout_s: float | None = None, *, version_min: int = 1
+    ) -> tuple[Transaction, ...]:
         """The open transactions whose ids begin with `prefix`, by their ids, without what they have written.
 
         Those that brokers do not tell of are left out; before Kafka 3.0, that is all.
+
+        - timeout_s: instead of the request timeout. Brokers that have not answered by then are left out.
+        - version_min: as in `states_open`.
 
         Raises:
             ClusterUnreachable, AuthenticationError: no broker could be asked.
         """
         return tuple(
             Transaction(self.cluster, state.transactional_id, state.producer_id, state.producer_epoch, ())
-            for state in self.states_open(prefix)
+            for state in self.states_open(prefix, timeout_s, version_min=version_min)
         )
 
-    def states_open(self, prefix: str) -> tuple[TransactionState, ...]:
-        """The open transactions whose ids begin with `prefix`, by their coordinators, as far as brokers tell."""
-        found: dict[str, None] = {}
-        build = partial(write_list_transactions, [_ONGOING], [], ANY_DURATION)
-        with self._calls.call() as (session, deadline):
-            session.metadata([], deadline)
-            addresses = [session.brokers[node].address for node in sorted(session.brokers)]
-            for number, address in enumerate(addresses):
-                share = deadline.within(max(deadline.remaining_s / (len(addresses) - number + 1), ATTEMPT_S))
-                try:
-                    answer = session.connection(address, share).request(LIST_TRANSACTIONS, build, share)
-                except ClusterError as error:
-                    log.info("open transactions could not be listed: %s", error)
-                    continue
-                listed = (one.transactional_id for one in answer.transaction_states)
-                found.update((name, None) for name in listed if name.startswith(prefix))
-            questions = _describing(sorted(found))
-            try:
-                Coordinators(session, DESCRIBE_TRANSACTIONS, _code_of_described, deadline).ask(questions)
-            except UnsupportedBroker as error:
-                log.info("open transactions could not be listed: %s", error)
-        states = (state for one in questions if one.answer for state in one.answer.transaction_states)
-        return tuple(state for state in states if not state.error_code and state.transaction_state == _ONGOING)
+    def states_open(
+        self, prefix: str, timeout_s: float | None = None, *, version_min: int = 1
+    ) -> tuple[TransactionState, ...]:
+        """The open transactions whose ids begin with `prefix`, by their coordinators, as far as brokers tell.
+
+        - timeout_s: as in `list_open`.
+        - version_min: brokers that have agreed on a lower version of transactions are not asked.
+        """
+        with self._calls.call(timeout_s) as (session, deadline):
+            return find_open(session, prefix, deadline, version_min)
 
     def look_up(self, transactions: Sequence[Transaction]) -> dict[Transaction, Fate]:
         """What the logs say of transactions; see `fates`. It is waited for until the request deadline.
@@ -365,27 +370,12 @@ def _identified(one: Transaction) -> tuple[str, int, int]:
     return one.transactional_id, one.producer_id, one.epoch
 
 
-def _code_of_added(answer: AddPartitionsToTxn) -> int:
-    codes = (
-        one.partition_error_code for topic in answer.results_by_topic_v3_and_below for one in topic.results_by_partition
-    )
-    return next((code for code in codes if code), 0)
-
-
-def _code_of_described(answer: DescribeTransactions) -> int:
-    return next((one.error_code for one in answer.transaction_states if one.error_code), 0)
-
-
-def _describing(names: Iterable[str]) -> list[Question[DescribeTransactions]]:
-    return [Question(name, partial(write_describe_transactions, [name])) for name in dict.fromkeys(names)]
-
-
 def _state_in(answer: DescribeTransactions, one: Transaction) -> TransactionState | None:
     """The state of a transaction if it is open; with an error code if that is not known."""
     for state in answer.transaction_states:
         if state.transactional_id != one.transactional_id or state.error_code == TRANSACTIONAL_ID_NOT_FOUND:
             continue
         is_it = (state.producer_id, state.producer_epoch) == (one.producer_id, one.epoch)
-        if state.error_code or (state.transaction_state == _ONGOING and is_it):
+        if state.error_code or (state.transaction_state == ONGOING and is_it):
             return state
     return None

@@ -66,6 +66,7 @@ class Coordinators(Generic[_Response]):
     - code_of: Kafka's error code in an answer. One that can be repeated in vain counts as none: it is asked again.
     - highest: the highest version to use over a connection; None for all.
     - once: what was sent and not answered is not sent again.
+    - place_of: what an answer with a code is about, if that is more than the transactional id.
     """
 
     session: Session
@@ -74,6 +75,7 @@ class Coordinators(Generic[_Response]):
     deadline: Deadline
     highest: Callable[[Connection], int | None] = field(default=lambda _: None)
     once: bool = False
+    place_of: Callable[[_Response], str] = field(default=lambda _: "")
 
     def ask(self, questions: Sequence[Question[_Response]]) -> None:
         """Ask `questions`, and fill them in.
@@ -160,7 +162,9 @@ class Coordinators(Generic[_Response]):
             return
         if code in _MOVED:
             self.session.coordinators.pop(question.transactional_id, None)
-        question.trouble = self._refused(question.transactional_id, f"{self.api.name} could not be done", code)
+        place = self.place_of(answer)
+        what = f"{self.api.name} could not be done" + (f": {place}" if place else "")
+        question.trouble = self._refused(question.transactional_id, what, code)
 
     def _lost(self, questions: Iterable[Question[_Response]], error: ClusterError, *, sent: bool) -> None:
         if isinstance(error, AuthenticationError):
