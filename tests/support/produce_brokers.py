@@ -22,16 +22,16 @@ from evensplit.kafka.options.client import Address, ClientSettings
 from evensplit.kafka.options.producer import ProducerSettings
 from evensplit.kafka.produce.producer import Producer
 from evensplit.kafka.produce.terms import Identity
-from evensplit.kafka.wire.api import API_VERSIONS, METADATA, PRODUCE, Api
+from evensplit.kafka.wire.api import API_VERSIONS, DESCRIBE_CONFIGS, METADATA, PRODUCE, Api
 from evensplit.testing.messages import read_request, response_class, write_response
 from evensplit.testing.sim.fetch.network import SimulatedClock, SimulatedNetwork, SimulatedSocket
 
-UNKNOWN_TOPIC, NOT_LEADER, OUT_OF_ORDER, FENCED = 3, 6, 45, 47
+UNKNOWN_TOPIC, NOT_LEADER, TOO_LARGE, OUT_OF_ORDER, FENCED = 3, 6, 10, 45, 47
 TOPIC_ID = uuid.UUID(int=77)
 REMEMBERED = 5
 """So many batches of a producer a broker knows again."""
 
-_APIS: tuple[Api[Any], ...] = (API_VERSIONS, METADATA, PRODUCE)
+_APIS: tuple[Api[Any], ...] = (API_VERSIONS, METADATA, PRODUCE, DESCRIBE_CONFIGS)
 _BY_KEY: dict[int, Api[Any]] = {one.key: one for one in _APIS}
 _SEQUENCE_AT = 43
 _HEADER = struct.Struct(">qhii")
@@ -111,6 +111,10 @@ class ProduceCluster:
         self.requests: list[tuple[int, int, list[int]]] = []
         """Broker, version and partitions of each."""
         self.metadata_asked = 0
+        self.limit = 1 << 20
+        """The topic's max.message.bytes. `limit_told`: whether users may know it; `limit_asked`: how often they did."""
+        self.limit_told = True
+        self.limit_asked = 0
         self.joined: list[list[tuple[str, int]]] = []
 
     @property
@@ -155,7 +159,7 @@ class ProduceBroker:
         self.number = number
         self.address: Address = (f"b{number}", 9092)
         self._cluster = cluster
-        self._highest: dict[Api[Any], int] = {PRODUCE: highest, METADATA: 12}
+        self._highest: dict[Api[Any], int] = {PRODUCE: highest, METADATA: 12, DESCRIBE_CONFIGS: 4}
         self._busy_us: dict[int, int] = {}
         self.fate: Callable[[], Fate] = Fate
         self.down_until_us = 0
@@ -194,7 +198,10 @@ class ProduceBroker:
             message = self._versions(version)
         else:
             request = read_request(api, frame, version)
-            message = self._metadata(version, request) if api is METADATA else self._produce(version, request, fate)
+            if api is PRODUCE:
+                message = self._produce(version, request, fate)
+            else:
+                message = (self._metadata if api is METADATA else self._configs)(version, request)
         if fate.silent:
             return
         if fate.cut:
@@ -244,6 +251,24 @@ class ProduceBroker:
             )
         return response(version=version, brokers=brokers, topics=topics, cluster_id="simulated")
 
+    def _configs(self, version: int, request: Any) -> Any:
+        self._cluster.limit_asked += 1
+        response = response_class(DESCRIBE_CONFIGS)
+        result = response.DescribeConfigsResult
+        (asked,) = request.resources
+        setting = result.DescribeConfigsResourceResult(
+            version=version, name=asked.configuration_keys[0], value=str(self._cluster.limit), config_source=1
+        )
+        told = self._cluster.limit_told
+        found = result(
+            version=version,
+            error_code=0 if told else 29,
+            resource_type=2,
+            resource_name=asked.resource_name,
+            configs=[setting] if told else [],
+        )
+        return response(version=version, results=[found])
+
     def _produce(self, version: int, request: Any, fate: Fate) -> Any:
         assert request.acks == -1
         response, topic_class = response_class(PRODUCE), response_class(PRODUCE).TopicProduceResponse
@@ -268,6 +293,8 @@ class ProduceBroker:
             if version >= 10:
                 hint = kind.LeaderIdAndEpoch(version=version, leader_id=log.leader, leader_epoch=log.epoch)
                 extra = {"current_leader": hint}
+        elif len(one.records) > self._cluster.limit:
+            code = TOO_LARGE
         elif not code or fate.after:
             refused, entry = log.append(bytes(one.records))
             code = refused or code

@@ -19,26 +19,32 @@ class UserError(EvenSplitError):
 
 
 class OptionError(UserError):
-    """One or more options are wrong. The message lists them all."""
+    """One or more options are wrong, or columns of rows that are to be written. The message lists them all."""
 
     id = "ES-101"
     cause = (
         "One or more options are missing, unknown, malformed, or contradict each other. `load()` reports what the "
-        "options alone show. The start of the query reports what depends on stream or batch, and on the clusters."
+        "options alone show. The start of the query reports what depends on stream or batch, and on the clusters; "
+        "where it writes, also columns of the rows that are missing or of a wrong type."
     )
     cure = (
         "Correct each option that the message lists, with what was expected and found. `evensplit explain NAME` shows "
         "one option, and [Options](options.md) has all of them."
     )
     problems: tuple[str, ...]
-    """One sentence for each wrong option, at least one."""
+    """One sentence for each wrong option, and then for each wrong column; at least one."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__(self.problems)
+    columns: int
+    """How many of them are columns of rows that are to be written."""
+
+    def __init__(self, problems: Sequence[str], columns: Sequence[str] = ()) -> None:
+        self.problems, self.columns = (*problems, *columns), len(columns)
+        super().__init__(tuple(problems), tuple(columns))
 
     def __str__(self) -> str:
-        return list_problems(self.problems, "1 option is wrong", f"{len(self.problems)} options are wrong")
+        kinds = (len(self.problems) - self.columns, "option"), (self.columns, "column")
+        said = " and ".join(f"{count} {kind}{'s' * (count > 1)}" for count, kind in kinds if count)
+        return list_problems(self.problems, f"{said} is wrong", f"{said} are wrong")
 
 
 class AssignmentInputError(UserError, ValueError):

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evensplit.errors import WriteError
+from evensplit.errors import RecordTooLarge, WriteError
 from evensplit.kafka.produce.producer import Producer
 from evensplit.kafka.produce.terms import Identity, Rows
-from tests.support.produce_brokers import Fate, ProduceCluster
+from tests.support.produce_brokers import TOO_LARGE, Fate, ProduceCluster
 
 PASSING = (2, 3, 5, 7, 9, 13, 14, 15, 16, 19, 20, 51, 56)
 """Codes after which another attempt may succeed; all that the table of codes has for a write, and a damaged batch."""
@@ -286,3 +286,57 @@ def test_memory_is_bounded() -> None:
     with pytest.raises(WriteError, match="NOT_ENOUGH_REPLICAS"):
         producer.write(rows([b"." * 100] * 2000), producer.topic("orders"))
     assert producer._sender.unacknowledged_bytes < 6000
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4", "gzip"])
+def test_batches_are_no_longer_than_the_topic_allows(codec: str) -> None:
+    """Whatever they compress to; and where the limit is asked for once, it is known to the next task."""
+    cluster = ProduceCluster([13], 1)
+    cluster.limit = 700
+    expected: list[bytes] = []
+    for _ in range(2):
+        producer = cluster.producer(
+            Identity(7, len(expected)), compression=codec, batch_bytes_max=5000, request_bytes_max=9000
+        )
+        values = [cluster.random.randbytes(90) if at > 50 else b"." * 90 for at in range(100)]
+        expected += values
+        producer.write(rows(values), producer.topic("orders"))
+        producer.flush()
+        cluster.logs[0].entries, told = [], cluster.logs[0].values()
+        assert told == values
+    assert cluster.limit_asked == 1
+
+
+def test_record_that_is_longer_than_the_topic_allows_is_named() -> None:
+    cluster = ProduceCluster([13], 1)
+    cluster.limit = 700
+    producer = cluster.producer(request_bytes_max=9000)
+    keyed = Rows(pa.array([b"a", b"b"]), pa.array([b".", b"." * 900]), None, None, None, None)
+    producer.write(keyed, producer.topic("orders"))
+    with pytest.raises(RecordTooLarge, match=r"'orders', partition 0: a record with the key 'b' makes 9\d\d bytes"):
+        producer.flush()
+
+
+def test_limit_is_asked_for_again_once_a_batch_was_refused() -> None:
+    cluster = ProduceCluster([13], 1)
+    for limit in (2000, 200, 200):
+        cluster.limit = limit
+        producer = cluster.producer(batch_bytes_max=1500)
+        producer.write(rows([b"." * 90] * 10), producer.topic("orders"))
+        if (limit, cluster.limit_asked) == (200, 1):
+            with pytest.raises(WriteError, match="MESSAGE_SIZE_TOO_LARGE"):
+                producer.flush()
+        else:
+            producer.flush()
+        cluster.logs[0].entries = []
+    assert cluster.limit_asked == 2
+
+
+def test_batch_that_is_too_long_where_the_limit_may_not_be_known() -> None:
+    cluster = ProduceCluster([13], 1)
+    cluster.limit, cluster.limit_told = 200, False
+    producer = cluster.producer()
+    producer.write(rows([b"." * 90] * 10), producer.topic("orders"))
+    said = rf"a record batch of 2 records .*\({TOO_LARGE}\)\. Set kafka\.batch\.size to less.* DescribeConfigs"
+    with pytest.raises(WriteError, match=said):
+        producer.flush()

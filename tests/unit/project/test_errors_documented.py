@@ -117,6 +117,20 @@ def test_what_python_and_spark_write_out_has_the_id_once_below_the_message() -> 
         assert error.reference.startswith("ES-101: ")
 
 
+def test_columns_are_called_columns() -> None:
+    one, two = "value is missing", "key is int"
+    for error in (found := OptionError(["topic is 7"], [one, two])), pickle.loads(pickle.dumps(found)):
+        assert error.problems == ("topic is 7", one, two)
+        assert str(error).splitlines() == [
+            "1 option and 2 columns are wrong:",
+            "  1. topic is 7",
+            f"  2. {one}",
+            f"  3. {two}",
+        ]
+    assert str(OptionError([], [one])) == f"1 column is wrong: {one}"
+    assert str(OptionError([], [one, two])).startswith("2 columns are wrong:")
+
+
 def test_a_kind_of_an_error_has_one_id_of_its_own() -> None:
     refused = CommitRefused("east", "no", 29, [("orders", 0)])
     assert refused.__notes__ == [refused.reference]

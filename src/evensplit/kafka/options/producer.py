@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from evensplit.core.delivery.terms import LEFT_MIN_MS
 from evensplit.core.text import short, shown
 from evensplit.kafka.options import client_options
 from evensplit.kafka.options.client_options import PREFIX
@@ -28,8 +29,9 @@ BATCH_SIZE = _option(
     name="kafka.batch.size",
     type=WholeNumber(0, unit="bytes"),
     default=256 << 10,
-    meaning="About how long a record batch may become, as it is sent. Kafka's own default is 16 KiB; here it costs no "
-    "memory in advance, and longer batches compress better.",
+    meaning="About how long a record batch may become, as it is sent; not longer than the topic's `max.message.bytes`, "
+    "where this user may see it. Kafka's own default is 16 KiB; here it costs no memory in advance, and longer batches "
+    "compress better.",
     example="16384",
     field="batch_bytes_max",
 )
@@ -93,8 +95,8 @@ TRANSACTION_TIMEOUT = _option(
     type=WholeNumber(1, unit="milliseconds"),
     default=900_000,
     meaning="How long a transaction may be open before brokers abort it: from a task's first record until its batch "
-    "is decided, which it is not in the last 5 s. Kafka's own default is one minute. Brokers allow "
-    "`transaction.max.timeout.ms` at most.",
+    "is decided, which it is not in the last 5 s: with `exactly-once`, more than `5000`. Kafka's own default is one "
+    "minute. Brokers allow `transaction.max.timeout.ms` at most.",
     example="600000",
     field="transaction_timeout_ms",
 )
@@ -241,9 +243,9 @@ _KNOWN = sorted({*_BY_NAME, *_REACHING, *PRODUCER_REFUSED, *PRODUCER_IGNORED, *_
 
 
 def parse_producing(
-    given: Mapping[str, str],
+    given: Mapping[str, str], *, transactions: bool
 ) -> tuple[ProducerSettings | None, dict[str, str], list[str], list[str]]:
-    """Parse options by Kafka's names, in lower case and without `kafka.`.
+    """Parse options by Kafka's names, in lower case and without `kafka.`. `transactions`: whether it writes in some.
 
     Returns:
         The settings, or None if there are problems; the options that say how to reach the cluster, for `client`; all
@@ -268,6 +270,12 @@ def parse_producing(
             ignored.append(name)
         else:
             problems.append(_unknown(name))
+    timeout_ms = found.get("transaction_timeout_ms", TRANSACTION_TIMEOUT.default)
+    if transactions and timeout_ms <= LEFT_MIN_MS:
+        problems.append(
+            f"{TRANSACTION_TIMEOUT.name} is {shown(str(timeout_ms))}; expected more than {LEFT_MIN_MS} milliseconds, "
+            f"as no batch is decided in the last {LEFT_MIN_MS // 1000} s of its transactions"
+        )
     levels = {codec: found.pop(option.name, None) for codec, option in LEVELS.items()}
     found["compression_level"] = levels.get(found.get("compression", COMPRESSION.default))
     return None if problems else ProducerSettings(**found), reaching, problems, ignored

@@ -39,6 +39,9 @@ from evensplit.kafka.wire.produce import PartitionProduced
 TOLD_RECORDS_MAX = 3
 """So many of a batch's records it is told of what is wrong with them."""
 
+TOO_LARGE = frozenset((MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE))
+"""A batch is longer than its topic allows."""
+
 KEY_BYTES_MAX = 40
 """So much of a key is shown."""
 
@@ -95,7 +98,7 @@ def no_topic(cluster: str, topic: str, code: int) -> WriteError:
 def refused(cluster: str, batch: Batch, one: PartitionProduced) -> WriteError:
     """A broker has refused a batch for good."""
     place, code = where(cluster, batch.partition.key), one.error_code
-    if code in (MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE):
+    if code in TOO_LARGE:
         return _too_large(place, batch, code)
     errors = [
         f"record {error.batch_index} of them: {short(error.batch_index_error_message or 'no reason given')}"
@@ -113,7 +116,8 @@ def _too_large(place: str, batch: Batch, code: int) -> WriteError:
     if batch.records > 1:
         return WriteError(
             f"{place}: a record batch of {counted(batch.records, 'record')} and {size} is longer than the topic's "
-            f"max.message.bytes: {error_name(code)} ({code}). Set kafka.batch.size to less than that, or raise it"
+            f"max.message.bytes: {error_name(code)} ({code}). Set kafka.batch.size to less than that, or raise it; "
+            "or allow this user the operation DescribeConfigs on the topic (an ACL), then batches are kept below it"
         )
     return RecordTooLarge(
         f"{place}: a record with {_key_of(batch)} makes {size}, which is more than the topic's max.message.bytes: "
@@ -133,10 +137,12 @@ def _key_of(batch: Batch) -> str:
     return shown_key(to_record_batch(builder.finish(), row_schema(("key",))).column("key")[0].as_py())
 
 
-def shown_key(key: bytes | None) -> str:
+def shown_key(key: bytes | str | None) -> str:
     """A record's key in a sentence, shortened; in hexadecimal where it is no text."""
     if key is None:
         return "no key"
+    if isinstance(key, str):
+        key = key.encode()
     more = f"… ({len(key):,} bytes)" if len(key) > KEY_BYTES_MAX else ""
     try:
         text = key[:KEY_BYTES_MAX].decode("utf-8", errors="ignore" if more else "strict")

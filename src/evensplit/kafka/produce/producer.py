@@ -16,6 +16,7 @@ from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.options.producer import ProducerSettings
 from evensplit.kafka.produce import problems
 from evensplit.kafka.produce.columns import column_of
+from evensplit.kafka.produce.limits import batch_bytes_max
 from evensplit.kafka.produce.sender import Sender
 from evensplit.kafka.produce.terms import Identity, Rows
 from evensplit.kafka.produce.under_way import Partition
@@ -97,7 +98,10 @@ class Producer:
         found = self._topics.get(name)
         if found is None:
             partitions, topic_id = self._described(name)
-            number = self._encoder.add_topic(partitions, start=self._spread % partitions)
+            client = self._pool.client(self._cluster, self._settings)
+            bytes_max = batch_bytes_max(client, name, self._pool.network.clock)
+            start = self._spread % partitions
+            number = self._encoder.add_topic(partitions, start=start, batch_bytes_max=bytes_max)
             found = self._topics[name] = _Topic(name, topic_id, number)
             self._by_number.append(found)
             for partition in range(partitions):
@@ -226,9 +230,8 @@ class Producer:
         number = topic if rows.topics is None else rows.topics[row].as_py()
         name = self._by_number[number].name if number is not None and 0 <= number < len(self._by_number) else ""
         key = None if rows.key is None else rows.key[row].as_py()
-        shown = problems.shown_key(key.encode() if isinstance(key, str) else key)
         where = f"cluster {self._cluster!r}" + (f", topic {name!r}" if name else "")
-        what = f"{where}: a row with {shown}"
+        what = f"{where}: a row with {problems.shown_key(key)}"
         if kind == "too-large":
             return RecordTooLarge(
                 f"{what} makes a record of {found:,} bytes, expected at most {self._record_bytes_max:,} "

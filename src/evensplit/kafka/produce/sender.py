@@ -19,7 +19,7 @@ from evensplit.kafka.fetch.routing import Waiting, pause_after
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.options.client import Address, ClientSettings, join_address
 from evensplit.kafka.options.producer import ProducerSettings
-from evensplit.kafka.produce import problems
+from evensplit.kafka.produce import limits, problems
 from evensplit.kafka.produce.terms import Identity
 from evensplit.kafka.produce.under_way import Batch, Link, Partition, Request
 from evensplit.kafka.wire.api import PRODUCE
@@ -310,6 +310,8 @@ class Sender:
             return
         behind = code == OUT_OF_ORDER_SEQUENCE_NUMBER and batch is not one.first
         if not (behind or code == CORRUPT_MESSAGE or is_retriable(code)):
+            if code in problems.TOO_LARGE:
+                limits.forget(self._pool.client(self._cluster, self._settings), one.key[0])
             raise problems.refused(self._cluster, batch, result)
         one.put_back(batch)
         first = batch is one.first
