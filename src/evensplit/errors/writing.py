@@ -72,9 +72,15 @@ class TransactionNotEnded(WriteError):
     """A batch is decided, and one of its transactions could not be committed in time. The next run will."""
 
     id = "ES-805"
-    cause = "The batch is decided, but a broker did not commit one of its transactions in time."
+    cause = (
+        "The batch is decided, but a broker did not commit one of its transactions in time. Or brokers do not remember "
+        "it, and the logs do not tell whether it was committed."
+    )
     cure = (
-        "Restart the query before the transaction's timeout is over: it commits what was decided before anything else."
+        "Restart the query before the transaction's timeout is over: it commits what was decided before anything else. "
+        "If the message says that the logs do not tell, let this user Read the topic. If the records are gone from the "
+        "logs, by retention, by compaction or with their topic, no restart will tell: start it once with "
+        "`acceptIncomplete` set to the number of the batch."
     )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from evensplit.core.delivery import outcomes, protocol
 from evensplit.core.delivery.account import Account
-from evensplit.core.delivery.terms import Transaction
+from evensplit.core.delivery.orders import Fate
+from evensplit.core.delivery.terms import LEFT_MIN_MS, Transaction
 from evensplit.errors.writing import (
     BatchIncomplete,
     LedgerError,
@@ -20,7 +22,7 @@ from evensplit.errors.writing import (
 from evensplit.explain.delivered import delivered, sent, timed
 from evensplit.explain.written import ClusterWritten
 from evensplit.kafka.produce.conduct import Conductor
-from evensplit.spark.sink.clients import ledger_of, transaction_client
+from evensplit.spark.sink.clients import ledger_of, transaction_clients
 from evensplit.spark.sink.messages import TaskMessage
 from evensplit.spark.sink.options import WriteOptions
 from evensplit.spark.task.telling import Destination, tell_written
@@ -42,8 +44,8 @@ def commit(
     batch = _batch(options, messages, number)
     if batch is None:
         return
-    outcome = _conduct(options, messages, batch, protocol.commit(batch), counts_to)
-    error = error_of(outcome, batch.query, number, options.ledger_cluster)
+    outcome, fates = _conduct(options, messages, batch, protocol.commit(batch), counts_to)
+    error = error_of(outcome, batch.query, number, options.ledger_cluster, fates)
     if error is not None:
         raise error
     lost = outcome.lost if isinstance(outcome, outcomes.Committed | outcomes.Finished) else ()
@@ -61,8 +63,12 @@ def abort(
     batch = _batch(options, messages, number)
     if batch is None:
         return
-    outcome = _conduct(options, messages, batch, protocol.abort(batch), counts_to)
-    error = error_of(outcome, batch.query, number, options.ledger_cluster)
+    outcome, fates = _conduct(options, messages, batch, protocol.abort(batch), counts_to)
+    if isinstance(outcome, outcomes.GivenUp):
+        # That is what Spark has asked for, and it says itself what has failed.
+        log.info("query %s, batch %d: given up, and its transactions are aborted", batch.query, number)
+        return
+    error = error_of(outcome, batch.query, number, options.ledger_cluster, fates)
     if error is not None:
         log.warning("%s", error)
 
@@ -78,8 +84,14 @@ def tell_sent(messages: Sequence[TaskMessage], number: int, counts_to: Destinati
     tell_written(counts_to, sent(query, number, clusters, _now_ms()))
 
 
-def error_of(outcome: outcomes.Outcome, query: str, number: int, ledger_cluster: str) -> WriteError | None:
-    """The error that an outcome is to the query; None: it is none."""
+def error_of(
+    outcome: outcomes.Outcome,
+    query: str,
+    number: int,
+    ledger_cluster: str,
+    fates: Mapping[Transaction, Fate] = MappingProxyType({}),
+) -> WriteError | None:
+    """The error that an outcome is to the query; None: it is none. `fates`: what the logs have said of transactions."""
     where = f"query {query}, batch {number}"
     match outcome:
         case outcomes.NothingToDo() | outcomes.Committed() | outcomes.Finished():
@@ -95,15 +107,16 @@ def error_of(outcome: outcomes.Outcome, query: str, number: int, ledger_cluster:
             return RunSuperseded(f"{where}: not decided, since it was given up before")
         case outcomes.TooOld(transactions):
             found = _named(transactions)
-            return TransactionTooOld(
-                f"{where}: transactions expired, or are about to within 5 s: {found}. Nothing was decided"
-            )
-        case outcomes.NotEnded(_, transactions):
-            return TransactionNotEnded(f"{where}: decided, and not committed yet: {_named(transactions)}")
-        case outcomes.Incomplete(_, lost):
+            soon = f"are about to within {LEFT_MIN_MS // 1000} s"
+            return TransactionTooOld(f"{where}: transactions expired, or {soon}: {found}. Nothing was decided")
+        case outcomes.NotEnded(decision, transactions):
+            where = f"query {query}, batch {decision.batch}"
+            detail = _not_ended(transactions, fates, decision.batch)
+            return TransactionNotEnded(f"{where}: decided, and not all of it is committed. {detail}")
+        case outcomes.Incomplete(decision, lost):
             clusters = ", ".join(sorted({one.cluster for one in lost}))
-            detail = f"Once you have dealt with them, set acceptIncomplete to {number}"
-            return BatchIncomplete(clusters, query, number, places(lost), detail)
+            detail = f"Once you have dealt with them, set acceptIncomplete to {decision.batch}"
+            return BatchIncomplete(clusters, query, decision.batch, places(lost), detail)
         case outcomes.DecisionMissing():
             return LedgerError(
                 f"cluster {ledger_cluster!r}: {where}: tasks found it decided in the ledger, and the driver does not. "
@@ -131,10 +144,34 @@ def _named(transactions: Sequence[Transaction]) -> str:
     )
 
 
+def _not_ended(transactions: Sequence[Transaction], fates: Mapping[Transaction, Fate], number: int) -> str:
+    """Why transactions are not known to be committed, and what can be done."""
+    said = []
+    if open_ := [one for one in transactions if fates.get(one) is Fate.OPEN]:
+        said.append(f"Still open: {_named(open_)}. Restart the query, which commits them, before they expire")
+    if unknown := [one for one in transactions if fates.get(one) is Fate.UNKNOWN]:
+        said.append(
+            f"The logs do not tell: {_named(unknown)}. No leader has answered; or this user may not Read the topic (an "
+            "ACL); or the records are gone, by retention, by compaction or with their topic, and then no restart will "
+            f"tell: see whether readers have got them, and set acceptIncomplete to {number}"
+        )
+    if unanswered := [one for one in transactions if one not in (*open_, *unknown)]:
+        said.append(f"No coordinator has answered: {_named(unanswered)}. Restart the query when it does")
+    return ". ".join(said)
+
+
 def _batch(options: WriteOptions, messages: Sequence[TaskMessage], number: int) -> protocol.Batch | None:
-    """The batch with what was offered; None if no task has said anything, so that nobody knows which query it is."""
+    """The batch with what was offered; None if no task has said anything, so that nobody knows which query it is.
+
+    Raises WriteError if something was offered, and nobody knows by which query.
+    """
     query = next((one.query for one in messages if one.query), None)
     if query is None:
+        if any(one.transactions or one.skipped for one in messages):
+            raise WriteError(
+                f"batch {number}: tasks have written, and have not told of which query: nothing is decided. Have all "
+                "executors the same version of evensplit as the driver"
+            )
         return None
     offered = tuple(protocol.Offered(one.transactions, one.skipped, one.rows) for one in messages)
     return protocol.Batch(query, number, offered, _now_ms(), options.accept_incomplete)
@@ -146,12 +183,12 @@ def _conduct(
     batch: protocol.Batch,
     steps: protocol.Steps,
     counts_to: Destination | None,
-) -> outcomes.Outcome:
-    """Carry the steps out, and tell what came of them, an error included."""
+) -> tuple[outcomes.Outcome, Mapping[Transaction, Fate]]:
+    """Carry the steps out, and tell what came of them, an error included; and what the logs have said."""
     account, begun_ms, outcome = Account(), _now_ms(), None
     try:
         outcome = _conductor(options, messages).conduct(account.noting(steps))
-        return outcome
+        return outcome, account.fates
     finally:
         oldest_ms = min((one.begun_ms for one in messages if one.transactions), default=None)
         timeout_ms = min(one.producing.transaction_timeout_ms for one in options.clusters)
@@ -165,8 +202,7 @@ def _now_ms() -> int:
 
 
 def _conductor(options: WriteOptions, messages: Sequence[TaskMessage]) -> Conductor:
-    clients = {one.id: transaction_client(one.id, one.client) for one in options.clusters}
-    return Conductor(ledger_of(options), clients, options.id_prefix, _assumed(options, messages))
+    return Conductor(ledger_of(options), transaction_clients(options), options.id_prefix, _assumed(options, messages))
 
 
 def _assumed(options: WriteOptions, messages: Sequence[TaskMessage]) -> Callable[[Transaction], int]:

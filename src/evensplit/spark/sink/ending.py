@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 
 from evensplit.core.delivery.ids import task_ids_begin
 from evensplit.core.delivery.orders import Ended, Fate
-from evensplit.core.delivery.terms import Transaction
+from evensplit.core.delivery.terms import LEFT_MIN_MS, Transaction
 from evensplit.errors import ClusterError
 from evensplit.errors.writing import TransactionNotEnded, TransactionTooOld
+from evensplit.kafka.produce.conduct import in_each
 from evensplit.kafka.produce.transactions import TransactionClient
-from evensplit.spark.sink.clients import transaction_client
+from evensplit.spark.sink.clients import transaction_clients
 from evensplit.spark.sink.options import WriteOptions
 
-log = logging.getLogger("evensplit")
+AGAIN_S = 2.0
+"""After that it is looked again what the tasks of a job that has failed have open."""
 
-LEFT_MIN_MS = 5_000
-"""What a transaction must have left of its time when the first one is committed."""
+log = logging.getLogger("evensplit")
 
 
 def commit_all(options: WriteOptions, job: str, transactions: Sequence[Transaction]) -> None:
@@ -28,23 +29,21 @@ def commit_all(options: WriteOptions, job: str, transactions: Sequence[Transacti
         TransactionTooOld: one was about to expire, or had. Nothing is visible.
         TransactionNotEnded: some are committed, and of others that is not known, or they are lost.
     """
-    by_cluster = _by_cluster(transactions)
-    old: list[Transaction] = []
-    for cluster, its in by_cluster.items():
-        timeout_ms = options.by_id(cluster).producing.transaction_timeout_ms
+    clients = transaction_clients(options)
+
+    def assumed_ms(one: Transaction) -> int:
         # Where brokers do not say, that they are open is seen when they are committed.
-        assumed = dict.fromkeys(its, timeout_ms)
-        left = _client(options, cluster).remaining_ms(its, assumed.__getitem__)
-        old += [one for one in its if (left[one] or 0) < LEFT_MIN_MS]
+        return options.by_id(one.cluster).producing.transaction_timeout_ms
+
+    left = in_each(clients, transactions, lambda client, own: client.remaining_ms(own, assumed_ms))
+    old = [one for one in transactions if (left[one] or 0) < LEFT_MIN_MS]
     if old:
         abort_all(options, job, transactions)
         raise TransactionTooOld(f"{_named(old)}: expired, or about to expire. Nothing was committed")
-    open_: list[Transaction] = []
-    for cluster, its in by_cluster.items():
-        ended = _client(options, cluster).end(its, commit=True)
-        unsure = [one for one in its if ended[one] is not Ended.ENDED]
-        fates = _client(options, cluster).look_up(unsure) if unsure else {}
-        open_ += [one for one in unsure if fates[one] is not Fate.COMMITTED]
+    ended = in_each(clients, transactions, lambda client, own: client.end(own, commit=True))
+    unsure = [one for one in transactions if ended[one] is not Ended.ENDED]
+    fates = in_each(clients, unsure, TransactionClient.look_up)
+    open_ = [one for one in unsure if fates[one] is not Fate.COMMITTED]
     if open_:
         raise TransactionNotEnded(
             f"{_named(open_)}: not committed, or it is not known. {len(transactions) - len(open_)} of "
@@ -52,47 +51,63 @@ def commit_all(options: WriteOptions, job: str, transactions: Sequence[Transacti
             "query knows of them: see what is there before you write again"
         )
     # All that is offered is committed, so what is still open is not of it.
-    _abort(options, _left_open(options, job))
+    _abort_left_open(options, job, ())
 
 
 def abort_all(options: WriteOptions, job: str, transactions: Sequence[Transaction]) -> None:
     """Abort all transactions of a job, offered or not, as well as can be. Those that cannot be aborted expire.
 
     A task that fails may offer nothing and abort nothing: if its rows could not be computed, Spark kills its process.
+    It does not wait for that, nor for the job's other tasks. So what is open is looked for twice.
     """
-    offered = {_name(one) for one in transactions}
-    _abort(options, [*transactions, *(one for one in _left_open(options, job) if _name(one) not in offered)])
+    clients = transaction_clients(options)
+    _warn(in_each(clients, transactions, lambda client, own: client.end(own, commit=False)))
+    _abort_left_open(options, job, transactions)
+    time.sleep(AGAIN_S)
+    _abort_left_open(options, job, transactions)
 
 
 def _left_open(options: WriteOptions, job: str) -> list[Transaction]:
     """The open transactions of a job, as far as clusters say which there are."""
     found: list[Transaction] = []
-    for cluster in options.clusters:
+    for client in transaction_clients(options).values():
         try:
-            found += _client(options, cluster.id).list_open(task_ids_begin(options.id_prefix, job))
+            found += client.list_open(task_ids_begin(options.id_prefix, job))
         except ClusterError as error:
             log.warning("open transactions could not be listed; they hold up readers until they expire: %s", error)
     return found
 
 
-def _abort(options: WriteOptions, transactions: Sequence[Transaction]) -> None:
-    for cluster, its in _by_cluster(transactions).items():
-        ended = _client(options, cluster).end(its, commit=False)
-        left = [one for one in its if ended[one] is Ended.UNANSWERED]
-        if left:
-            names = ", ".join(one.transactional_id for one in left)
-            log.warning("cluster %r: %s: not aborted; they hold up readers until they expire", cluster, names)
+def _abort_left_open(options: WriteOptions, job: str, offered: Sequence[Transaction]) -> None:
+    """Abort what is open and was not offered. Its tasks may still run, and are stopped by that.
+
+    In transaction version 1, EndTxn would leave the epoch as it is: what such a task sends afterwards would be in a
+    transaction that nobody ends. Beginning anew under the id of a task raises it; no other one has that id.
+    """
+    known = {_name(one) for one in offered}
+
+    def stop(client: TransactionClient, own: Sequence[Transaction]) -> Mapping[Transaction, Ended]:
+        ended = dict.fromkeys(own, Ended.UNANSWERED)
+        try:
+            if client.transaction_version() >= 2:
+                return client.end(own, commit=False)
+            timeout_ms = options.by_id(client.cluster).producing.transaction_timeout_ms
+            for one in own:
+                client.init(one.transactional_id, timeout_ms)
+                ended[one] = Ended.ENDED
+        except ClusterError as error:
+            log.info("what tasks have left open could not be aborted: %s", error)
+        return ended
+
+    left = [one for one in _left_open(options, job) if _name(one) not in known]
+    _warn(in_each(transaction_clients(options), left, stop))
 
 
-def _by_cluster(transactions: Sequence[Transaction]) -> dict[str, list[Transaction]]:
-    found: defaultdict[str, list[Transaction]] = defaultdict(list)
-    for one in transactions:
-        found[one.cluster].append(one)
-    return dict(sorted(found.items()))
-
-
-def _client(options: WriteOptions, cluster: str) -> TransactionClient:
-    return transaction_client(cluster, options.by_id(cluster).client)
+def _warn(ended: Mapping[Transaction, Ended]) -> None:
+    left = [one for one, how in ended.items() if how is Ended.UNANSWERED]
+    if left:
+        names = ", ".join(f"{one.transactional_id} (cluster {one.cluster!r})" for one in left)
+        log.warning("not aborted, so they hold up readers until they expire: %s", names)
 
 
 def _name(one: Transaction) -> tuple[str, str]:

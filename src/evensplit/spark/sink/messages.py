@@ -12,7 +12,10 @@ from evensplit.core.delivery.terms import Transaction
 if TYPE_CHECKING:
     from pyspark import TaskContext
 
-_QUERY, _BATCH, _RUN = "sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"
+QUERY_PROPERTY, BATCH_PROPERTY = "sql.streaming.queryId", "streaming.sql.batchId"
+"""In which of its properties Spark tells a task of which query and batch it is."""
+
+_RUN = "spark.jobGroup.id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +81,11 @@ def task_place() -> TaskPlace:
 
 def place_in(context: TaskContext) -> TaskPlace:
     """The place that Spark's context of a task says."""
-    batch = context.getLocalProperty(_BATCH)
+    batch = context.getLocalProperty(BATCH_PROPERTY)
     return TaskPlace(
         context.partitionId(),
         context.taskAttemptId(),
-        context.getLocalProperty(_QUERY) or "",
+        context.getLocalProperty(QUERY_PROPERTY) or "",
         -1 if batch is None else int(batch),
         context.getLocalProperty(_RUN) or "",
     )

@@ -90,15 +90,16 @@ def parse_writing(options: Mapping[str, str], schema: StructType, *, stream: boo
                 "out"
             )
     ignored: list[str] = []
+    delivery = given.read(spec.DELIVERY) or (spec.EXACTLY_ONCE if stream else spec.AT_LEAST_ONCE)
+    exactly_once = delivery == spec.EXACTLY_ONCE
     if spec.WRITE_CLUSTERS.name in given:
-        clusters, known = _several(given, ignored)
+        clusters, known = _several(given, ignored, exactly_once)
     else:
-        clusters, known = _list(_cluster(given, DEFAULT_CLUSTER, {}, "", ignored)), [DEFAULT_CLUSTER]
+        clusters, known = _list(_cluster(given, DEFAULT_CLUSTER, {}, "", ignored, exactly_once)), [DEFAULT_CLUSTER]
     topic, ledger = _topic(given, spec.TOPIC), _topic(given, spec.LEDGER)
     cluster = _one_of(given, spec.WRITE_CLUSTER, known)
-    delivery = given.read(spec.DELIVERY) or (spec.EXACTLY_ONCE if stream else spec.AT_LEAST_ONCE)
     several = known is not None and len(known) > 1
-    ledger_cluster = _ledger_cluster(given, known, needed=stream and delivery == spec.EXACTLY_ONCE)
+    ledger_cluster = _ledger_cluster(given, known, needed=stream and exactly_once)
     columns, problems = check_columns(
         schema,
         topic=spec.TOPIC.name in given,
@@ -111,15 +112,14 @@ def parse_writing(options: Mapping[str, str], schema: StructType, *, stream: boo
     if not stream:
         ignored += [one.name for one in spec.SINK_DECLARED if one.only == "stream" and one.name in given]
     ignored += [spec.PATH] if spec.PATH in given else []
-    given.problems.extend(problems)
     if given.problems or columns is None:
-        raise OptionError(tuple(dict.fromkeys(given.problems)))
+        raise OptionError(tuple(dict.fromkeys(given.problems)), problems)
     return WriteOptions(
         clusters=tuple(clusters),
         columns=columns,
         topic=topic,
         cluster=cluster if several else clusters[0].id,
-        exactly_once=delivery == spec.EXACTLY_ONCE,
+        exactly_once=exactly_once,
         ledger=ledger or spec.LEDGER.default,
         ledger_cluster=ledger_cluster or clusters[0].id,
         id_prefix=prefix,
@@ -168,7 +168,7 @@ def _hint(name: str, known: Mapping[str, str], *, outside: bool) -> str:
     return f"did you mean {known[close[0]]}?" if close else f"expected one of {', '.join((*known.values(), 'kafka.*'))}"
 
 
-def _several(given: RawOptions, ignored: list[str]) -> tuple[list[WriteCluster], list[str] | None]:
+def _several(given: RawOptions, ignored: list[str], exactly_once: bool) -> tuple[list[WriteCluster], list[str] | None]:
     """The clusters of `clusters`, and their ids; None where they cannot be known."""
     document = given.document(spec.WRITE_CLUSTERS)
     if document is None:
@@ -184,12 +184,12 @@ def _several(given: RawOptions, ignored: list[str]) -> tuple[list[WriteCluster],
     for name in sorted(document):
         if problem := cluster_name_problem(name, "clusters"):
             given.problems.append(problem)
-        found += _list(_cluster(given, name, document[name], f" of cluster {name!r}", ignored))
+        found += _list(_cluster(given, name, document[name], f" of cluster {name!r}", ignored, exactly_once))
     return found, sorted(document)
 
 
 def _cluster(
-    given: RawOptions, name: str, own: Mapping[str, Any], where: str, ignored: list[str]
+    given: RawOptions, name: str, own: Mapping[str, Any], where: str, ignored: list[str], exactly_once: bool
 ) -> WriteCluster | None:
     """One cluster, by its own options and those outside; None if they are wrong."""
     inner = RawOptions(own, given.problems, where)
@@ -198,7 +198,7 @@ def _cluster(
     if where:
         outer_values.pop(BOOTSTRAP.removeprefix(PREFIX), None)
     values = named({**without_unused(outer_values, inner_values), **inner_values})
-    producing, reaching, wrong, unused = parse_producing(values)
+    producing, reaching, wrong, unused = parse_producing(values, transactions=exactly_once)
     client, problems, _ = parse_settings(reaching, (), EVERYTHING)
     problems += wrong
     # One slip is one problem: not another one for the name that was meant.

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 
 from evensplit.core.text import shown
 from evensplit.errors.writing import RowRefused
+from evensplit.kafka.produce.problems import shown_key
 from evensplit.kafka.produce.terms import Rows
 from evensplit.spark.options.values import TOPIC
 from evensplit.spark.sink.options import WriteOptions
 
-KEY_BYTES_SHOWN = 50
 NOT_OURS = -1
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -121,12 +121,8 @@ class RowWriter:
         return f"topic is {shown(word)}; expected 1 to 249 letters, digits, '.', '_' or '-'"
 
     def _refused(self, batch: pa.RecordBatch, row: int, problem: str) -> RowRefused:
-        key = "without a key"
-        if self._columns.key is not None:
-            found = batch.column(self._columns.key)[row].as_py()
-            if found is not None:
-                key = f"with the key {found[:KEY_BYTES_SHOWN]!r}{'…' if len(found) > KEY_BYTES_SHOWN else ''}"
-        return RowRefused(f"a row {key} cannot be written: {problem}")
+        key = None if self._columns.key is None else batch.column(self._columns.key)[row].as_py()
+        return RowRefused(f"a row with {shown_key(key)} cannot be written: {problem}")
 
     def _rows(self, batch: pa.RecordBatch) -> Rows:
         columns = self._columns

@@ -1,7 +1,8 @@
-"""Names for transactional ids, each of which one task of a host has at a time, and none twice for a batch.
+"""Names for transactional ids, each of which one task of a host has at a time, and one that may be decided keeps.
 
 Whoever begins with a transactional id aborts what is open under it. A transaction of a batch may be decided and not yet
-committed. So a task must not take an id that a task of the same batch, or of a later one, has had.
+committed. So a task must not take an id that a task of the same batch, or of a later one, has had; unless that one has
+failed, and ended by itself what it had open.
 
 A slot is a file. It is locked while a task runs, which the operating system undoes when the process ends, however it
 does, and it has the number of the last batch in it. While a broker is asked to begin with its id, it has a mark beside
@@ -22,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from evensplit.core.delivery.ids import asked_for, is_free, used_for
+from evensplit.core.delivery.ids import GIVEN_BACK, asked_for, is_free, used_for
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NONCE = "nonce"
@@ -36,18 +37,34 @@ class Slot:
         self.name = name
         self._descriptor = descriptor
         self._batch = batch
+        self._unanswered = 0
 
     @contextmanager
     def asking(self) -> Iterator[None]:
         """Nobody uses the slot again if this block does not come to its end."""
+        with self._asking(used_for(self._batch)):
+            yield
+
+    @contextmanager
+    def giving_back(self) -> Iterator[None]:
+        """Whoever comes next has the slot, once this block has come to its end. It is for a task that fails."""
+        with self._asking(GIVEN_BACK):
+            yield
+
+    @contextmanager
+    def _asking(self, then: bytes) -> Iterator[None]:
         _write(self._descriptor, asked_for(self._batch))
+        self._unanswered += 1
         yield
-        _write(self._descriptor, used_for(self._batch))
+        self._unanswered -= 1
+        # In another cluster the same id may have been asked for, without an answer.
+        if not self._unanswered:
+            _write(self._descriptor, then)
 
 
 @contextmanager
 def slot(prefix: str, query: str, batch: int, root: Path | None = None) -> Iterator[Slot]:
-    """Have a slot for this block alone, which no task of `batch` or of a later one has had.
+    """Have a slot for this block alone, which no task of `batch` or of a later one has had, or all have given back.
 
     It is the lowest number that is free on this host, for this query and prefix. `root`: where the files are, a
     directory of this user alone; None: one below the directory for temporary files, which is made.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,14 +15,15 @@ from evensplit.core.delivery.ids import task_id
 from evensplit.core.delivery.protocol import Judgement, judge_task
 from evensplit.core.delivery.terms import Decision, Transaction
 from evensplit.errors import ClusterUnreachable
-from evensplit.errors.writing import RunSuperseded
+from evensplit.errors.writing import RunSuperseded, WriteError
 from evensplit.kafka.deadline import Deadline, Overdue, in_time
 from evensplit.kafka.fetch.connection_pool import POOL
 from evensplit.kafka.produce.producer import Producer
 from evensplit.kafka.produce.terms import Identity
+from evensplit.kafka.produce.transactions import TransactionClient
 from evensplit.spark.sink.clients import ledger_of, transaction_client
 from evensplit.spark.sink.kept import KEPT
-from evensplit.spark.sink.messages import Sent, TaskMessage, TaskPlace
+from evensplit.spark.sink.messages import BATCH_PROPERTY, QUERY_PROPERTY, Sent, TaskMessage, TaskPlace
 from evensplit.spark.sink.options import WriteCluster, WriteOptions
 from evensplit.spark.sink.rows import RowWriter
 from evensplit.spark.sink.slots import Slot, slot
@@ -62,7 +63,14 @@ def write_rows_of_stream(options: WriteOptions, place: TaskPlace, batches: Itera
         WriteError: a row is refused, or a record was not acknowledged in time. Nothing is visible.
         RunSuperseded: the ledger has a later batch.
         LedgerError: the ledger cannot be read.
+        ClusterError: a cluster does not answer.
     """
+    if not place.query or place.batch < 0:
+        raise WriteError(
+            f"Spark has told this task of query {place.query!r} and batch {place.batch}; expected the id and the "
+            f"number that a streaming query has ({QUERY_PROPERTY}, {BATCH_PROPERTY}). Without them nothing can be "
+            "decided; delivery=at-least-once does not need them"
+        )
     judged = judge_task(_last_decision(options, place.query, place.run), place.batch)
     if judged is Judgement.DECIDED:
         # All rows are taken, so that Spark counts them; and the driver, to compare.
@@ -76,6 +84,8 @@ def write_rows_of_stream(options: WriteOptions, place: TaskPlace, batches: Itera
         taken: list[Slot] = []
 
         def begin(cluster: WriteCluster) -> _Open:
+            client = transaction_client(cluster.id, cluster.client)
+            implicit = client.transaction_version() >= 2
             # A task without rows takes none, and opens nothing. One that is not answered for is not used again.
             for left in reversed(range(SLOTS_MAX)):
                 if not taken:
@@ -83,11 +93,14 @@ def write_rows_of_stream(options: WriteOptions, place: TaskPlace, batches: Itera
                 name = task_id(options.id_prefix, place.query, taken[-1].name)
                 try:
                     with taken[-1].asking():
-                        return _begin(cluster, name, spread=place.partition, once=True)
+                        given = client.init(name, cluster.producing.transaction_timeout_ms, once=True)
                 except ClusterUnreachable:
                     if not left:
                         raise
                     taken.clear()
+                else:
+                    identity = Identity(given.producer_id, given.epoch, name, implicit)
+                    return _open(cluster, client, identity, place, taken[-1].giving_back)
             raise AssertionError("it has returned or raised")
 
         return _write_in_transactions(options, place, batches, begin)
@@ -102,18 +115,26 @@ def write_rows_in_transaction(
         WriteError: a row is refused, or a record was not acknowledged in time. Nothing is visible.
     """
     name = task_id(options.id_prefix, job, f"{place.partition}-{place.attempt}")
-    return _write_in_transactions(
-        options, place, batches, partial(_begin, transactional_id=name, spread=place.partition)
-    )
+
+    def begin(cluster: WriteCluster) -> _Open:
+        client = transaction_client(cluster.id, cluster.client)
+        given = client.init(name, cluster.producing.transaction_timeout_ms)
+        identity = Identity(given.producer_id, given.epoch, name, client.transaction_version() >= 2)
+        # No other attempt has this id.
+        return _open(cluster, client, identity, place, nullcontext)
+
+    return _write_in_transactions(options, place, batches, begin)
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A transaction that this task has begun in a cluster."""
+    """A transaction that this task has begun in a cluster. `aborting`: around its abort; see `Slot.giving_back`."""
 
     cluster: WriteCluster
+    client: TransactionClient
     identity: Identity
     producer: Producer
+    aborting: Callable[[], AbstractContextManager[None]]
 
 
 def _write_in_transactions(
@@ -152,16 +173,19 @@ def _write_all(writer: RowWriter, batches: Iterator[pa.RecordBatch]) -> None:
         writer.write(batch)
 
 
-def _begin(cluster: WriteCluster, transactional_id: str, *, spread: int, once: bool = False) -> _Open:
-    client = transaction_client(cluster.id, cluster.client)
-    given = client.init(transactional_id, cluster.producing.transaction_timeout_ms, once=once)
-    implicit = client.transaction_version() >= 2
-    identity = Identity(given.producer_id, given.epoch, transactional_id, implicit)
-    add = None if implicit else partial(client.add_partitions, given, transactional_id)
+def _open(
+    cluster: WriteCluster,
+    client: TransactionClient,
+    identity: Identity,
+    place: TaskPlace,
+    aborting: Callable[[], AbstractContextManager[None]],
+) -> _Open:
+    assert identity.transactional_id is not None
+    add = None if identity.implicit else partial(client.add_partitions, identity, identity.transactional_id)
     producer = Producer(
-        cluster.id, cluster.client, cluster.producing, identity, POOL, spread=spread, add_partitions=add
+        cluster.id, cluster.client, cluster.producing, identity, POOL, spread=place.partition, add_partitions=add
     )
-    return _Open(cluster, identity, producer)
+    return _Open(cluster, client, identity, producer, aborting)
 
 
 def _offered(one: _Open) -> Transaction:
@@ -178,14 +202,22 @@ def _offered(one: _Open) -> Transaction:
 
 
 def _abort(one: _Open) -> None:
-    """Abort a transaction as well as can be: what is open holds up readers until it expires."""
-    client = transaction_client(one.cluster.id, one.cluster.client)
-    offered = _offered(one)
-    abort: Callable[[], object] = partial(client.end, [offered], commit=False)
+    """Abort a transaction as well as can be: what is open holds up readers until it expires.
+
+    Requests may be under way, and nobody knows of those whose connection broke. Beginning anew under the own id aborts,
+    and raises the epoch in all partitions of the transaction, so what comes late is refused. EndTxn does not raise it
+    in version 1: what comes late would begin a transaction that nobody ends, or become part of the next one.
+    """
+    name = one.identity.transactional_id
+    assert name is not None
+    timeout_ms = one.cluster.producing.transaction_timeout_ms
+    abort: Callable[[], object] = partial(one.client.init, name, timeout_ms, once=True)
     try:
-        in_time(abort, "abort", Deadline.after(ABORT_TIMEOUT_S))
+        with one.aborting():
+            in_time(abort, "abort", Deadline.after(ABORT_TIMEOUT_S))
     except (Exception, Overdue) as error:
-        log.warning("cluster %r: transaction %r is left open: %s", one.cluster.id, offered.transactional_id, error)
+        why = "no answer in time" if isinstance(error, Overdue) else error
+        log.warning("cluster %r: transaction %r may be left open: %s", one.cluster.id, name, why)
 
 
 _decisions: dict[tuple[WriteOptions, str, str], Decision | None] = {}

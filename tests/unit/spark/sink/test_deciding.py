@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from evensplit.core.delivery import outcomes
+from evensplit.core.delivery.orders import Fate
 from evensplit.core.delivery.terms import Decision, State, Transaction, Written
+from evensplit.errors import ClusterUnreachable
 from evensplit.errors.writing import (
     BatchIncomplete,
     LedgerError,
     RunSuperseded,
     TransactionNotEnded,
     TransactionTooOld,
+    WriteError,
 )
 from evensplit.spark.sink import deciding
-from evensplit.spark.sink.deciding import commit, error_of
-from evensplit.spark.sink.messages import TaskMessage, place_in
+from evensplit.spark.sink.deciding import abort, commit, error_of
+from evensplit.spark.sink.messages import TaskMessage, TaskPlace, place_in
 from evensplit.spark.sink.options import parse_writing
+from evensplit.spark.sink.task import write_rows_of_stream
 from tests.support.written import struct_type
 
 ONE = Transaction("east", "evensplit.q.h-0", 7, 3, (Written("t", 0, 5, 10, 14), Written("t", 2, 1, 0, 0)))
@@ -56,15 +62,43 @@ def test_what_expired_before_it_was_decided_is_too_old() -> None:
 
 
 def test_what_is_decided_and_open_is_not_ended() -> None:
-    places = "decided, and not committed yet: cluster 'east': t/0: 5; t/2: 1; cluster 'west': u/0: 2"
+    places = (
+        r"all of it is committed\. No coordinator has answered: cluster 'east': t/0: 5; t/2: 1; cluster 'west': u/0: 2"
+    )
     with pytest.raises(TransactionNotEnded, match=places):
-        _raise(outcomes.NotEnded(DECISION, (ONE, OTHER)))
+        _raise(outcomes.NotEnded(replace(DECISION, batch=3), (ONE, OTHER)))
+
+
+def test_why_it_is_not_ended_is_said_of_each() -> None:
+    """Only of what the logs will never tell, it can be said that it may be missing."""
+
+    def said(**fates: Fate) -> str:
+        by_cluster = {ONE: fates.get("east"), OTHER: fates.get("west")}
+        known = {one: fate for one, fate in by_cluster.items() if fate is not None}
+        return str(error_of(outcomes.NotEnded(DECISION, (ONE, OTHER)), "q", 3, "west", known))
+
+    both = said(east=Fate.UNKNOWN, west=Fate.OPEN)
+    assert "Still open: cluster 'west': u/0: 2. Restart the query" in both
+    assert "The logs do not tell: cluster 'east': t/0: 5; t/2: 1." in both
+    assert f"set acceptIncomplete to {DECISION.batch}" in both
+    assert "coordinator" not in both
+    some = said(east=Fate.OPEN)
+    assert "No coordinator has answered: cluster 'west': u/0: 2" in some
+    assert "acceptIncomplete" not in some
 
 
 def test_what_is_decided_and_lost_is_incomplete() -> None:
     with pytest.raises(BatchIncomplete, match="set acceptIncomplete to 3") as raised:
-        _raise(outcomes.Incomplete(DECISION, (ONE,)))
+        _raise(outcomes.Incomplete(replace(DECISION, batch=3), (ONE,)))
     assert (raised.value.batch, raised.value.partitions) == (3, ("t/0: 5", "t/2: 1"))
+
+
+def test_an_error_about_an_earlier_batch_has_the_number_of_that() -> None:
+    """As one that another run has decided and left, while this one had no rows of it."""
+    for outcome in (outcomes.NotEnded(DECISION, (ONE,)), outcomes.Incomplete(DECISION, (ONE,))):
+        said = str(error_of(outcome, "q", 5, "west"))
+        assert "batch 4" in said
+        assert "5 " not in said.replace("t/0: 5", "")
 
 
 def test_a_decision_that_is_gone_is_the_ledgers_error() -> None:
@@ -101,6 +135,31 @@ def test_a_commit_that_fails_raises_what_it_is(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
+    "outcome, said",
+    [
+        (outcomes.GivenUp(), (logging.INFO, "query q, batch 4: given up, and its transactions are aborted")),
+        (outcomes.Finished(DECISION), None),
+        (outcomes.Superseded(None), (logging.WARNING, "another process has begun to decide")),
+        (outcomes.NotEnded(DECISION, (ONE,)), (logging.WARNING, "decided, and not all of it is committed")),
+        (outcomes.Incomplete(DECISION, (ONE,)), (logging.WARNING, "set acceptIncomplete to 4")),
+    ],
+)
+def test_an_abort_warns_only_of_what_somebody_has_to_look_at(
+    outcome: outcomes.Outcome,
+    said: tuple[int, str] | None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    parsed = parse_writing({"kafka.bootstrap.servers": "b:1", "topic": "t"}, struct_type("value string"), stream=True)
+    monkeypatch.setattr(deciding, "_conductor", lambda *_: Conducted(outcome))
+    with caplog.at_level(logging.INFO, "evensplit"):
+        abort(parsed, [TaskMessage(6, "q", (ONE,))], 4)
+    lines = [(one.levelno, one.getMessage()) for one in caplog.records if one.name == deciding.log.name]
+    assert [level for level, _ in lines] == ([] if said is None else [said[0]])
+    assert said is None or said[1] in lines[0][1]
+
+
+@pytest.mark.parametrize(
     "outcome", [outcomes.NothingToDo(), outcomes.Committed(DECISION, (ONE,)), outcomes.Finished(DECISION)]
 )
 def test_outcomes_that_are_none(outcome: outcomes.Outcome) -> None:
@@ -108,11 +167,30 @@ def test_outcomes_that_are_none(outcome: outcomes.Outcome) -> None:
 
 
 def test_a_batch_of_which_nobody_has_said_anything_asks_nobody() -> None:
-    """Its cluster does not exist."""
-    options = {"kafka.bootstrap.servers": "nowhere.invalid:1", "topic": "t"}
+    """Its cluster does not exist. A task without rows says of which query it is, and the ledger is asked."""
+    options = {"kafka.bootstrap.servers": "nowhere.invalid:1", "topic": "t", "kafka.request.timeout.ms": "200"}
     parsed = parse_writing(options, struct_type("value string"), stream=True)
     commit(parsed, [], 3)
-    commit(parsed, [TaskMessage(0, "q")], 3)
+    with pytest.raises(ClusterUnreachable):
+        commit(parsed, [TaskMessage(0, "q")], 3)
+
+
+@pytest.mark.parametrize("message", [TaskMessage(6, "", (ONE,)), TaskMessage(6, "", skipped=True)])
+def test_what_was_offered_by_nobody_knows_whom_is_not_passed_over(message: TaskMessage) -> None:
+    """Spark would take the batch for written."""
+    options = {"kafka.bootstrap.servers": "nowhere.invalid:1", "topic": "t"}
+    parsed = parse_writing(options, struct_type("value string"), stream=True)
+    for end in (commit, abort):
+        with pytest.raises(WriteError, match="batch 3: tasks have written, and have not told of which query"):
+            end(parsed, [message], 3)
+
+
+@pytest.mark.parametrize("place", [TaskPlace(0, 1, "", 3, "r"), TaskPlace(0, 1, "q", -1, "r")])
+def test_a_task_that_spark_tells_too_little_writes_nothing(place: TaskPlace) -> None:
+    options = {"kafka.bootstrap.servers": "nowhere.invalid:1", "topic": "t"}
+    parsed = parse_writing(options, struct_type("value string"), stream=True)
+    with pytest.raises(WriteError, match=r"sql\.streaming\.queryId, streaming\.sql\.batchId"):
+        write_rows_of_stream(parsed, place, iter(()))
 
 
 def test_a_message_is_small_and_needs_little_to_be_read() -> None:

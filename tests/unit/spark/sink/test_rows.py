@@ -104,14 +104,14 @@ def test_every_row_goes_where_it_says_in_its_order(
 @pytest.mark.parametrize(
     "options, columns, expected",
     [
-        (ONE, {"topic": ["a", None]}, r"a row with the key b'k1' cannot be written: topic is null"),
-        (ONE, {"topic": ["a", "b c"]}, r"a row with the key b'k1' cannot be written: topic is 'b c'"),
-        (ONE, {"topic": ["..", "a"]}, r"a row without a key cannot be written: topic is '..'"),
-        ({**SEVERAL, "topic": "t"}, {"cluster": ["east", None]}, r"key b'k1' .*: cluster is null"),
+        (ONE, {"topic": ["a", None]}, r"a row with the key 'k1' cannot be written: topic is null"),
+        (ONE, {"topic": ["a", "b c"]}, r"a row with the key 'k1' cannot be written: topic is 'b c'"),
+        (ONE, {"topic": ["..", "a"]}, r"a row with no key cannot be written: topic is '..'"),
+        ({**SEVERAL, "topic": "t"}, {"cluster": ["east", None]}, r"key 'k1' .*: cluster is null"),
         (
             {**SEVERAL, "topic": "t"},
             {"cluster": ["north", "east"]},
-            r"without a key .*'north'; expected one of east, west",
+            r"with no key .*'north'; expected one of east, west",
         ),
     ],
 )

@@ -110,6 +110,38 @@ def test_a_slot_whose_request_was_not_answered_is_not_used_again(tmp_path: Path)
     assert [ask(batch, answered=answered) for batch, answered in enumerate(answers)] == [0, 0, 1, 1, 1, 2]
 
 
+def test_a_slot_that_a_failing_task_gives_back_is_the_next_ones(tmp_path: Path) -> None:
+    """So that ids do not become more with each attempt of a batch, but for those that are killed."""
+
+    def fail() -> int:
+        with slot("p", "q", 5, tmp_path) as taken:
+            with taken.asking():
+                pass
+            with taken.giving_back():
+                pass
+        return number(taken)
+
+    assert [fail() for _ in range(4)] == [0, 0, 0, 0]
+    with slot("p", "q", 5, tmp_path) as name:
+        assert number(name) == 0
+    assert fail() == 1
+
+
+def test_a_slot_is_not_given_back_if_a_request_may_be_under_way(tmp_path: Path) -> None:
+    """In one of two clusters the id was asked for in vain; that it is aborted in the other one says nothing of that."""
+    with slot("p", "q", 5, tmp_path) as taken:
+        with taken.asking():
+            pass
+        with suppress(TimeoutError), taken.asking():
+            raise TimeoutError
+        with taken.giving_back():
+            pass
+    with suppress(TimeoutError), slot("p", "q", 6, tmp_path) as name, name.giving_back():
+        raise TimeoutError
+    with slot("p", "q", 7, tmp_path) as last:
+        assert [number(one) for one in (taken, name, last)] == [0, 1, 2]
+
+
 def test_a_host_that_was_copied_has_other_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with slot("p", "q", 1, tmp_path) as here:
         pass

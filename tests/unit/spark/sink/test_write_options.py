@@ -119,6 +119,13 @@ def test_all_that_is_wrong_is_in_one_error() -> None:
     assert len(set(found)) == 8
 
 
+def test_columns_that_are_wrong_are_not_counted_as_options() -> None:
+    with pytest.raises(OptionError, match=r"^1 option and 2 columns are wrong:"):
+        parse({**ONE, "topic": "a b"}, "value int, headers string")
+    with pytest.raises(OptionError, match=r"^1 column is wrong: column value is int"):
+        parse(ONE, "value int")
+
+
 @pytest.mark.parametrize("name", sorted(PRODUCER_REFUSED))
 def test_settings_that_are_refused(name: str) -> None:
     (found,) = problems({**ONE, f"kafka.{name}": "x"})
@@ -201,6 +208,30 @@ def test_clusters_take_what_they_leave_out_from_outside() -> None:
     ]
     assert (parsed.cluster, parsed.columns.cluster, parsed.ledger_cluster) == (None, 5, "east")
     assert parse({**options, "cluster": "west"}).columns.cluster is None
+
+
+TOO_SHORT = "kafka.transaction.timeout.ms is '5000'; expected more than 5000 milliseconds, as no batch is decided in "
+TOO_SHORT += "the last 5 s of its transactions"
+
+
+def test_transactions_have_to_be_open_for_longer_than_a_commit_needs() -> None:
+    options = {**ONE, "kafka.transaction.timeout.ms": "5000"}
+    assert problems(options) == (TOO_SHORT,)
+    assert problems({**options, "delivery": "exactly-once"}, stream=False) == (TOO_SHORT,)
+    assert set(problems({**options, "kafka.acks": "1", "topic": "a b"})) > {TOO_SHORT}
+    assert (
+        parse({**options, "kafka.transaction.timeout.ms": "5001"}).clusters[0].producing.transaction_timeout_ms == 5001
+    )
+    parse({**options, "delivery": "at-least-once"})
+    parse(options, stream=False)
+
+
+def test_each_cluster_whose_transactions_are_too_short_is_named() -> None:
+    document = {
+        "east": {"kafka.bootstrap.servers": "e:1", "kafka.transaction.timeout.ms": 5_000},
+        "west": {"kafka.bootstrap.servers": "w:1"},
+    }
+    assert problems({**TWO, "clusters": json.dumps(document)}) == (f"{TOO_SHORT} (of cluster 'east')",)
 
 
 @pytest.mark.parametrize(
