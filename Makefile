@@ -25,7 +25,8 @@ MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help setup demo test test-fast test-slow test-matrix coverage check bench bench-driver \
-	bench-migrate bench-assign bench-crates bench-peer bench-latency chaos-peer docs wheel release changelog lock clean
+	bench-migrate bench-assign bench-audit bench-crates bench-peer bench-latency \
+	chaos-peer docs wheel release changelog lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -69,6 +70,9 @@ bench-migrate: setup ## How long a checkpoint of 1,000 partitions takes to be mi
 
 bench-assign: setup ## How long an assignment takes, beside Kafka's own assignors (8 minutes; ARGS=--quick: one)
 	@$(py) -m bench.assign_bench $(ARGS)
+
+bench-audit: setup ## How long the audits of ten million records take (a few minutes; ARGS="--records 1000000": less)
+	@$(py) -m bench.audit_bench $(ARGS)
 
 bench-crates: ## What decoding alone costs, beside other crates (the first build takes minutes; ARGS=--quick)
 	@cargo run --release --locked --quiet --manifest-path bench/crates/Cargo.toml --target-dir target/crates -- $(ARGS)

@@ -1,6 +1,6 @@
 """How long the audits of ten million records take: each a whole command, as a user starts it.
 
-    .venv/bin/python -m bench.audit_bench [--records 10000000] [--shuffled]
+    make bench-audit ARGS="[--records 10000000] [--shuffled]"
 
 For `evensplit audit topic`, a broker on this machine gets the records in transactions of a hundred thousand, and a
 ledger that is made from its logs. For `evensplit audit sink`, there are a hundred Parquet files, and a checkpoint of a

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from evensplit.cli.audit import sink
+from evensplit.cli.audit import batches, sink
 from evensplit.cli.audit.offset_sets import OffsetCounts
 from evensplit.cli.live import log_ends
 from evensplit.core.model import Range, SplitId
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.checkpoints import checkpoint
@@ -308,3 +310,45 @@ def test_nothing_to_compare_with(tmp_path: Path) -> None:
     place = put(tmp_path / "a.parquet", rows("t", 0, (2, 4)))
     report, _ = audit(place, kept)
     assert report["notes"] == ["the checkpoint has no finished batch of which it says what it has read"]
+
+
+def renamed_history(*names: str) -> list[EnumeratorState]:
+    """A hundred offsets of t/0 in each batch, of one Kafka cluster that has these names in turn."""
+    found = []
+    for number, name in enumerate(names):
+        end = state({(name, "t"): [100 * number]})
+        clusters = {name: replace(end.clusters[name], kafka_id="the same")}
+        found.append(replace(end, clusters=clusters, revision=number + 1))
+    return found
+
+
+def test_a_cluster_that_was_renamed_is_the_same(tmp_path: Path) -> None:
+    """Rows have the name of their time, or none at all."""
+    kept = write(tmp_path / "kept", renamed_history("east", "east", "asia", "asia", "pacific"))
+    place = tmp_path / "sink"
+    put(place / "a.parquet", rows("t", 0, (0, 200)), cluster="east")
+    put(place / "b.parquet", rows("t", 0, (200, 300)), cluster="asia")
+    put(place / "c.parquet", rows("t", 0, (300, 400)), cluster="pacific")
+    assert audit(place, kept)[0]["records"] == 400
+    put(place / "d.parquet", rows("t", 0, (10, 12)), cluster="pacific")
+    assert stretches(audit(place, kept, code=1)[0]) == [("twice", "t/0", 1, 10, 11)]
+    nameless = put(tmp_path / "nameless.parquet", rows("t", 0, (0, 399)))
+    assert stretches(audit(nameless, kept, code=1)[0]) == [("not known", "t/0", 4, 399, 399)]
+    assert stretches(audit(nameless, kept, "--cluster", "asia", code=1)[0]) == [("not known", "t/0", 4, 399, 399)]
+
+
+def test_names_that_were_given_to_another_cluster_are_left_as_they_are() -> None:
+    """`east` is `west` from batch 2 on, and what is `east` then is another one."""
+
+    def clusters(**ids: str) -> EnumeratorState:
+        found = state({(name, "t"): [0] for name in ids})
+        return replace(found, clusters={one: replace(found.clusters[one], kafka_id=ids[one]) for one in ids})
+
+    names = batches._Names()
+    steps = [clusters(east="1", north="2"), clusters(west="1", south="2"), clusters(west="1", east="3", south="2")]
+    names.follow(steps[0], steps[1])
+    assert names.renamed() == {"east": "west", "north": "south"}
+    names.follow(steps[1], steps[2])
+    assert names.renamed() == {"north": "south"}
+    names.follow(steps[2], clusters(west="1", east="3", north="2"))
+    assert names.renamed() == {"south": "north"}

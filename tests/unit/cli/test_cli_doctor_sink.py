@@ -96,7 +96,8 @@ def test_the_version_and_the_timeout_of_transactions() -> None:
     look: Any = looking()
     look.client = SimpleNamespace(transaction_version=lambda: 2, timeout_max_ms=lambda: 900_000)
     assert look._version().startswith("2 (KIP-890)")
-    assert look._timeout() == "kafka.transaction.timeout.ms is 900,000; the brokers allow 900,000"
+    said = "kafka.transaction.timeout.ms is 900,000, and 15,000 for the ledger; the brokers allow 900,000"
+    assert look._timeout() == said
     look.client = SimpleNamespace(transaction_version=lambda: 1, timeout_max_ms=lambda: 60_000)
     assert look._version().startswith("1; ")
     with pytest.raises(Wrong, match="and the brokers allow 60,000"):

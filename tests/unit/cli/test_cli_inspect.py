@@ -329,3 +329,12 @@ def test_servers_of_one_cluster_are_asked_of_that_alone(
     said = read_checkpoint(name, place, "--lag", "--cluster", "eats", code=2)[1]
     assert "--cluster names cluster 'eats'; expected one of east, west" in said
     assert "--cluster is given, but no cluster is asked" in read_checkpoint(name, place, "--cluster", "east", code=2)[1]
+
+
+@pytest.mark.parametrize(
+    "options", [("--ledger", "decisions"), ("--option", "kafka.security.protocol=SSL")], ids=lambda one: one[0]
+)
+def test_options_of_the_ledger_need_a_cluster(place: Path, options: tuple[str, str]) -> None:
+    _, said = read_checkpoint("inspect", place, *options, code=2)
+    assert "no cluster is asked; expected --bootstrap-servers too" in " ".join(said.split())
+    assert "written" not in inspected(place)

@@ -13,7 +13,7 @@ from evensplit.checkpoint.migration import cluster_of, stands, states_of
 from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.import_spark_offsets import positions_of_state
 from evensplit.core.model import Range, SplitId
-from evensplit.core.state.state import EnumeratorState
+from evensplit.core.state.state import EnumeratorState, renamed_clusters
 from evensplit.errors import CheckpointForeign
 
 
@@ -34,6 +34,8 @@ class ReadBatches:
     - whole: nothing was read before that.
     - servers: cluster -> its bootstrap servers, as the checkpoint has them; empty if it does not.
     - topic_ids: by cluster and topic, where they are known.
+    - renamed: former name -> last name of clusters. What was read has the last one. A name that another cluster has had
+      since, or before, is not there.
     - all_known: there is no source of another kind.
     """
 
@@ -42,7 +44,12 @@ class ReadBatches:
     whole: bool = True
     servers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     topic_ids: dict[tuple[str, str], str] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
     all_known: bool = True
+
+    def last_name(self, split: SplitId) -> SplitId:
+        """The split by the last name of its cluster."""
+        return split._replace(cluster=self.renamed.get(split.cluster, split.cluster))
 
     @property
     def offsets(self) -> dict[int, int]:
@@ -67,8 +74,11 @@ def read_batches(path: Path, chosen: Sequence[str] = ()) -> ReadBatches:
             raise click.UsageError(f"--source names source {source!r}; expected one of {', '.join(kafka)}")
     found = ReadBatches(all_known=len(kafka) == len(checkpoint.kinds))
     by_number: dict[int, list[Range]] = {}
+    names = _Names()
     for source in chosen or kafka:
-        _add(found, by_number, checkpoint, source)
+        _add(found, by_number, names, checkpoint, source)
+    found.renamed = names.renamed()
+    _follow_names(found, by_number)
     done = -1 if checkpoint.committed is None else checkpoint.committed
     found.batches = [ReadBatch(number, number <= done, tuple(by_number[number])) for number in sorted(by_number)]
     for stand in stands(checkpoint):
@@ -77,7 +87,9 @@ def read_batches(path: Path, chosen: Sequence[str] = ()) -> ReadBatches:
     return found
 
 
-def _add(found: ReadBatches, by_number: dict[int, list[Range]], checkpoint: Checkpoint, source: str) -> None:
+def _add(
+    found: ReadBatches, by_number: dict[int, list[Range]], names: _Names, checkpoint: Checkpoint, source: str
+) -> None:
     states = states_of(checkpoint, source, cluster_of(checkpoint, source))
     before: EnumeratorState | None = EnumeratorState()
     if checkpoint.batches[0].number:
@@ -86,6 +98,7 @@ def _add(found: ReadBatches, by_number: dict[int, list[Range]], checkpoint: Chec
     for place, state in states.items():
         batch = checkpoint.batches[place]
         if before is not None:
+            names.follow(before, state)
             ranges = batch_ranges(before, state)
             by_number.setdefault(batch.number, []).extend(ranges)
             for one in ranges:
@@ -96,6 +109,42 @@ def _add(found: ReadBatches, by_number: dict[int, list[Range]], checkpoint: Chec
                 found.floors[split] = position
         before = state
     found.topic_ids.update(_topic_ids(before))
+
+
+class _Names:
+    """The names that clusters have had."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, str] = {}
+        self._kafka_ids: dict[str, str] = {}
+        self._shared: set[str] = set()
+
+    def follow(self, before: EnumeratorState, state: EnumeratorState) -> None:
+        """Note which clusters have another name in `state` than in the one before, and which names mean others now."""
+        more = renamed_clusters(before.clusters, state.clusters)
+        self._last = {**{former: more.get(name, name) for former, name in self._last.items()}, **more}
+        for name, cluster in (*before.clusters.items(), *state.clusters.items()):
+            if cluster.kafka_id and self._kafka_ids.setdefault(name, cluster.kafka_id) != cluster.kafka_id:
+                self._shared.add(name)
+
+    def renamed(self) -> dict[str, str]:
+        """Former name -> last name, of clusters whose names no other one has had."""
+        return {
+            former: name
+            for former, name in self._last.items()
+            if former != name and self._shared.isdisjoint((former, name))
+        }
+
+
+def _follow_names(found: ReadBatches, by_number: Mapping[int, list[Range]]) -> None:
+    """Let all that was read have the last names of its clusters."""
+    for ranges in by_number.values():
+        ranges[:] = [one._replace(split=found.last_name(one.split)) for one in ranges]
+    floors: dict[SplitId, int] = {}
+    for split, floor in found.floors.items():
+        split = found.last_name(split)
+        floors[split] = min(floor, floors.get(split, floor))
+    found.floors = floors
 
 
 def _positions(state: EnumeratorState) -> dict[SplitId, int]:

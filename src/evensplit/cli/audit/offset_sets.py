@@ -93,6 +93,12 @@ class OffsetCounts:
         self.rows += size(ranges)
         self._keep(ranges)
 
+    def add_all(self, other: OffsetCounts) -> None:
+        """Count what `other` has seen, too."""
+        self.rows += other.rows
+        for times in (1, 2):
+            self._keep(other.seen(times))
+
     def seen(self, times: int) -> Offsets:
         """The offsets that were seen at least so many times, once or twice."""
         assert 1 <= times <= 2

@@ -15,7 +15,7 @@ from rich.table import Table
 from evensplit.cli.audit.batches import ReadBatches, read_batches
 from evensplit.cli.audit.connections import clusters_of, reaching_clusters, settings_for
 from evensplit.cli.audit.logs import bounds_of, records_in
-from evensplit.cli.audit.offset_sets import both, set_of
+from evensplit.cli.audit.offset_sets import OffsetCounts, both, set_of
 from evensplit.cli.audit.sink_rows import KINDS, SinkRows, read_sink
 from evensplit.cli.audit.sink_verdict import Answer, Fault, SinkVerdict, Stretch, compare
 from evensplit.cli.usage import cell, end_with, ending, form_option, progress_bar
@@ -70,14 +70,15 @@ def sink(
     if options and not servers and not ask:
         raise click.UsageError("--option is given, but no cluster is asked; expected --ask or --bootstrap-servers too")
     known = {name: ",".join(at) for name, at in read.servers.items() if at} if ask else {}
-    clusters = clusters_of(servers, options, known)
+    # Whoever names a cluster as it was called before means the same one.
+    clusters = {read.renamed.get(name, name): at for name, at in clusters_of(servers, options, known).items()}
     if ask and not clusters:
         raise click.UsageError("the checkpoint does not say where its clusters are; expected --bootstrap-servers")
     only = cluster or (next(iter(read.servers)) if len(read.servers) == 1 else None)
     with progress_bar("files") as bar:
         task = bar.add_task("files", total=None)
         rows = read_sink(path, kind, only, lambda done, total: bar.update(task, completed=done, total=total))
-    verdict = compare(read, rows.offsets)
+    verdict = compare(read, _last_named(rows.offsets, read))
     answers = _ask(verdict, read, clusters, rows.notes) if clusters else {}
     verdict.settle(answers, filtered=filtered)
     _note(verdict, rows, asked=bool(clusters))
@@ -86,6 +87,18 @@ def sink(
     else:
         _print(verdict, rows)
     end_with(verdict.well)
+
+
+def _last_named(offsets: Mapping[SplitId, OffsetCounts], read: ReadBatches) -> dict[SplitId, OffsetCounts]:
+    """What is in the sink, by the last names of clusters: rows keep the name of their time."""
+    found: dict[SplitId, OffsetCounts] = {}
+    for split, counts in offsets.items():
+        last = read.last_name(split)
+        if last in found:
+            found[last].add_all(counts)
+        else:
+            found[last] = counts
+    return found
 
 
 def _ask(

@@ -27,6 +27,7 @@ from evensplit.kafka.admin.cluster_session import Session
 from evensplit.kafka.produce.coordination.broker_settings import topic_setting
 from evensplit.kafka.produce.coordination.coordinators import Coordinators, Question
 from evensplit.kafka.produce.decisions.topic import check_ledger, ledger_partitions, may_create
+from evensplit.kafka.produce.ledger import append_timeout_ms
 from evensplit.kafka.produce.transactions import TransactionClient
 from evensplit.kafka.wire.api import DESCRIBE_TRANSACTIONS, END_TXN, END_TXN_VERSION_1
 from evensplit.kafka.wire.error_codes import (
@@ -154,6 +155,8 @@ class _Look:
     def _timeout(self) -> str:
         own_ms, most_ms = self._cluster.producing.transaction_timeout_ms, self.client.timeout_max_ms()
         said = f"kafka.transaction.timeout.ms is {own_ms:,}"
+        if self._cluster.id == self._options.ledger_cluster:
+            said += f", and {append_timeout_ms(own_ms):,} for the ledger"
         if most_ms is None:
             raise Doubt(
                 f"{said}; transaction.max.timeout.ms of the brokers may not be seen",

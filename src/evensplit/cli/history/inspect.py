@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.checkpoint.history import CheckpointHistory, read_history
+from evensplit.cli.history.decided import asking_ledger, decisions_table, plain_decision, read_decisions
 from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.usage import batches_bar, batches_option, cell, ending, form_option, time_of
 from evensplit.core.model import Cluster, Lifecycle, Readable, Topic
@@ -31,31 +32,52 @@ CHANGES_MAX = 10
 @click.command(
     epilog=ending(
         "the checkpoint was printed",
-        "the checkpoint cannot be read: missing, damaged, of a newer version, or without a source of evensplit",
+        "the checkpoint cannot be read: missing, damaged, of a newer version, or without a source of evensplit; or the "
+        "ledger cannot",
         "evensplit inspect /checkpoints/orders",
         "evensplit inspect /checkpoints/orders --splits --format json",
+        "evensplit inspect /checkpoints/orders --bootstrap-servers broker:9092",
     )
 )
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.option("--source", "chosen", metavar="SOURCE", help="Only this source of the query.")
 @click.option("--splits", is_flag=True, help="List every partition, not only totals by topic.")
 @batches_option
+@asking_ledger
 @form_option
-def inspect(checkpoint: Path, chosen: str | None, splits: bool, batches: int | None, form: str) -> None:
+def inspect(
+    checkpoint: Path,
+    chosen: str | None,
+    splits: bool,
+    batches: int | None,
+    servers: str | None,
+    options: tuple[str, ...],
+    ledger: str | None,
+    form: str,
+) -> None:
     """Show what CHECKPOINT holds.
 
     CHECKPOINT is the checkpointLocation of a query, which may be running. The output has clusters, topics, positions,
     the load of each reader, settings, how even the assignment is, and the last changes, from the batches that Spark
-    has kept. No broker is asked, and nothing is written.
+    has kept. Nothing is written.
+
+    With --bootstrap-servers, it also has what the query has written in these batches, if it writes exactly once: what
+    was decided, in how many transactions, and how many records to which topics. The checkpoint does not say where that
+    is. Without that option no broker is asked.
     """
     kept = read_history(checkpoint, batches, batches_bar)
     if chosen is not None:
         check_source(chosen, list(kept.views), "--source")
+    decisions = read_decisions(kept, servers, options, ledger)
     views = {name: view for name, view in kept.views.items() if chosen in (None, name)}
     if form == "json":
-        click.echo(json.dumps(_plain(kept, views, splits=splits), indent=1))
+        written = {} if decisions is None else {"written": [plain_decision(one) for one in decisions]}
+        click.echo(json.dumps({**_plain(kept, views, splits=splits), **written}, indent=1))
     else:
-        Console().print(_page(kept, views, splits=splits))
+        console = Console()
+        console.print(_page(kept, views, splits=splits))
+        if decisions is not None:
+            console.print(decisions_table(decisions) if decisions else "The ledger has nothing of these batches.")
 
 
 def _page(kept: CheckpointHistory, views: dict[str, View], *, splits: bool) -> Group:
