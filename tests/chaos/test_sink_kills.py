@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
 
 from evensplit.testing import LocalKafka
+from tests.support.sink_brokers import LED, bring_back, leader
 from tests.support.sink_job import QUICK, WITHIN_S, SinkJob, faults_in, sink_job
 from tests.support.waiting import wait_for
 
@@ -33,6 +36,7 @@ TASK = (
     *("task.InitProducerId.before", "task.InitProducerId.after", "task.Produce.after"),
     *("task.flush.before", "task.flush.after"),
 )
+FOUND = ("dead", "dying", "back")
 TASKS_EACH = 6
 KILLS_OF_A_BATCH = 3
 """One more, and Spark would repeat the query, and not the task. Where the driver dies, it does."""
@@ -74,7 +78,40 @@ def _drivers(job: SinkJob) -> int:
     return len(COMMIT) + 1
 
 
-@pytest.mark.parametrize("kill, kills", [(_tasks, 30), (_processes_of_the_driver, 31), (_drivers, 13)])
+def _brokers(job: SinkJob, first: int) -> int:
+    """`first`: which one of `LED` is the first whose leader is killed. No query ends by that.
+
+    The job finds a broker dead, or has it die at that moment, or finds it back, where nothing is as it was.
+    """
+    points = (*COMMIT, *TASK)
+    for kills, (point, topic) in enumerate(zip(points, islice(cycle(LED), first, None), strict=False)):
+        job.points.arm(point, "hold")
+        job.points.wait(point, job)
+        broker = leader(job.kafka, topic)
+        found = FOUND[(kills // len(LED) + first) % len(FOUND)]
+        if found == "dying":
+            job.points.release(point)
+        broker.kill()
+        if found == "back":
+            bring_back(job.kafka, broker)
+        job.points.release(point)
+        job.wait_for_progress()
+        bring_back(job.kafka, broker)
+        assert job.errors() == []
+    return len(points)
+
+
+@pytest.mark.parametrize(
+    "kill, kills",
+    [
+        (_tasks, 30),
+        (_processes_of_the_driver, 31),
+        (_drivers, 13),
+        (partial(_brokers, first=0), 17),
+        (partial(_brokers, first=1), 17),
+    ],
+    ids=["tasks", "processes-of-the-driver", "drivers", "brokers", "brokers-in-turn"],
+)
 def test_each_record_is_there_once_whoever_is_killed_where(
     tmp_path: Path, three: LocalKafka, monkeypatch: pytest.MonkeyPatch, kill: Callable[[SinkJob], int], kills: int
 ) -> None:

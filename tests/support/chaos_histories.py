@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -50,6 +50,9 @@ class Run:
     """Batch and token of an attempt -> what its counts have too much."""
     places: Callable[[int, dict[str, list[int]]], None] = lambda batch, columns: None
     """Changes where records of a batch are in the topic of the query `kafka`, and who has written them."""
+    found: Callable[[ev.WrittenRead], ev.WrittenRead | None] = lambda told: told
+    """Changes what another client finds in a partition of that topic."""
+    in_topic: Counter[int] = field(default_factory=Counter)
 
     def rows(self, query: str, batch: int, attempt: int = 0) -> list[Row]:
         return self.batches[query][batch][attempt][2]
@@ -131,6 +134,12 @@ class Run:
                     attempt = "" if query == "parquet" else f"attempt-{token}"
                     of: dict[str, Any] = {"query": query, "batch": number, "attempt": attempt}
                     self.events.append(ev.BatchDelivered(at_s=at_s, **of, files=files, rows=len(table)))
+        for number, count in self.in_topic.items():
+            told = ev.WrittenRead(
+                at_s=END_S - 1, partition=number, end=10**6, committed=count, hidden=3, reader_at=10**6
+            )
+            if (changed := self.found(told)) is not None:
+                self.events.append(changed)
         for event in sorted(self.events, key=lambda one: one.at_s):
             recorder.record(event)
         recorder.close()
@@ -169,6 +178,7 @@ class Run:
             "sink_offset": [1_000 * batch + number for number in range(len(rows))],
         }
         self.places(batch, columns)
+        self.in_topic.update(columns["sink_partition"])
         for name, values in columns.items():
             table = table.append_column(name, pa.array(values, pa.int64()))
         return table
@@ -205,7 +215,16 @@ def faultless() -> Run:
     """20 batches, one every 10 s; each topic gets four records in each, the aborted ones are not delivered."""
     run = Run()
     run.events.append(
-        ev.RunBegan(at_s=0, seed=7, minutes=5, nemeses=("broker-kill",), schedule=(), spark="local", queries=FORMS)
+        ev.RunBegan(
+            at_s=0,
+            seed=7,
+            minutes=5,
+            nemeses=("broker-kill",),
+            schedule=(),
+            spark="local",
+            queries=FORMS,
+            records_per_s=2.0,
+        )
     )
     for cluster, name in NAMES.items():
         run.events += [

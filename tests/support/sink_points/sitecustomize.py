@@ -49,7 +49,11 @@ def at(point: str) -> None:
 
 def around(owner: Any, name: str, point: str, *, before: bool = True) -> None:
     """Have a function stop before and after it does its work."""
-    former = getattr(owner, name)
+    setattr(owner, name, stopping(getattr(owner, name), point, before=before))
+
+
+def stopping(former: Callable[..., Any], point: str, *, before: bool = True) -> Callable[..., Any]:
+    """A function that stops before and after `former` does its work."""
 
     def wrapped(*arguments: Any, **named: Any) -> Any:
         if before:
@@ -58,7 +62,7 @@ def around(owner: Any, name: str, point: str, *, before: bool = True) -> None:
         at(f"{point}.after")
         return found
 
-    setattr(owner, name, wrapped)
+    return wrapped
 
 
 def _conduct(module: Any) -> None:
@@ -95,7 +99,12 @@ def _named(name: str, former: Callable[..., None]) -> Callable[..., None]:
 
 
 def _task(module: Any) -> None:
-    around(module, "_begin", "task.InitProducerId")
+    former = module._write_in_transactions
+
+    def wrapped(options: Any, place: Any, batches: Any, begin: Callable[[Any], Any]) -> Any:
+        return former(options, place, batches, stopping(begin, "task.InitProducerId"))
+
+    module._write_in_transactions = wrapped
 
 
 def _producer(module: Any) -> None:
@@ -107,7 +116,7 @@ def _sender(module: Any) -> None:
 
 
 def _no_decision(module: Any) -> None:
-    module.Ledger.append = lambda self, decision: True
+    module.Ledger.append = lambda self, decision, within_ms=None: True
 
 
 def _nothing_read(module: Any) -> None:
