@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from evensplit.errors import LocalKafkaError
+from evensplit.testing.process.jars import locked
 from evensplit.testing.registry.distribution import ARCHIVE, unpacked
 
 
 class Download:
-    """Stands in for Maven Central. `times`: how often it was asked."""
+    """Stands in for `fetch_jars`, with its lock. `times`: how often it was asked."""
 
     def __init__(self, cache: Path) -> None:
         content = io.BytesIO()
@@ -26,13 +27,15 @@ class Download:
         self.content = content.getvalue()
         self.sha256 = hashlib.sha256(self.content).hexdigest()
         self.times = 0
+        self._cache = cache
         self._archive = cache / "libs" / ARCHIVE
 
     def __call__(self) -> Path:
         self.times += 1
-        self._archive.parent.mkdir(parents=True, exist_ok=True)
-        if not self._archive.exists():
-            self._archive.write_bytes(self.content)
+        with locked(self._cache / "lock"):
+            self._archive.parent.mkdir(parents=True, exist_ok=True)
+            if not self._archive.exists():
+                self._archive.write_bytes(self.content)
         return self._archive
 
 

@@ -199,6 +199,8 @@ def _live(
     while reader is not None and not reader.sees_all() and recorder.now_s < until_s:
         look("waiting until no transaction is open")
     look("reading the logs with another client")
+    if reader is not None:
+        reader.read_again()
     workload.read_logs()
 
 

@@ -64,6 +64,13 @@ def test_a_full_disk_ends_a_query(tmp_path: Path, error: str) -> None:
     assert findings(tmp_path / "another", error, "sink-hang") == ["ended by itself"]
 
 
+@pytest.mark.parametrize("nemesis", ["metadata-down", "metadata-slow", "metadata-lying"])
+def test_settings_that_only_a_silent_service_has_end_a_query_that_starts(tmp_path: Path, nemesis: str) -> None:
+    error = "evensplit.errors.AuthenticationError: cluster 'west': 127.0.0.1:9093: the listener speaks TLS"
+    assert findings(tmp_path / "run", error, nemesis) == []
+    assert findings(tmp_path / "another", error, "cluster-out") == ["ended by itself"]
+
+
 def test_a_cluster_under_two_names_ends_a_query(tmp_path: Path) -> None:
     assert findings(tmp_path / "run", TWICE, "cluster-twice") == []
     assert findings(tmp_path / "another", TWICE, "cluster-renamed") == ["ended by itself"]

@@ -33,6 +33,9 @@ def test_a_faultless_topic_holds(tmp_path: Path) -> None:
     assert verdict.held, verdict_text(verdict)
     assert verdict.figures["readers of the sink waited at most (s)"] == 12.5
     assert verdict.figures["records delivered"][QUERY] == 760
+    assert verdict.figures["records in the sink's topic"] == 760
+    assert verdict.figures["records of aborted transactions in the sink's topic"] == 6
+    assert verdict.figures["batches"][QUERY] == 20
 
 
 def _lost(run: Run) -> None:
@@ -69,6 +72,20 @@ def _held_up(run: Run) -> None:
     run.events.append(ev.ReadersWaited(at_s=END_S - 1, partition=1, offset=7, waited_s=200.0, over=False))
 
 
+def _hung_reader(run: Run) -> None:
+    """The reader of the run has stopped, so that nobody knows what came later."""
+    run.found = lambda told: replace(told, reader_at=told.end - 1)
+
+
+def _blind_reader(run: Run) -> None:
+    """The reader has got to the end, and has not kept a record that another client finds."""
+    run.found = lambda told: replace(told, committed=told.committed + 1)
+
+
+def _never_read(run: Run) -> None:
+    run.found = lambda told: None
+
+
 @pytest.mark.parametrize(
     "plant, kinds",
     [
@@ -78,6 +95,9 @@ def _held_up(run: Run) -> None:
         (_batch_late, {"reordered"}),
         (_task_backwards, {"reordered"}),
         (_held_up, {"held up"}),
+        (_hung_reader, {"incomplete"}),
+        (_blind_reader, {"history"}),
+        (_never_read, {"incomplete"}),
     ],
 )
 def test_a_planted_fault_is_found(tmp_path: Path, plant: Callable[[Run], None], kinds: set[str]) -> None:

@@ -35,6 +35,12 @@ from evensplit.testing.chaos.history.events import (
 )
 from evensplit.testing.chaos.history.recorder import read_history
 
+WRITTEN_SHARE_MIN = 0.25
+"""So much of what writers are to write, they write in spite of faults."""
+
+JUDGED_SHARE_MIN = 0.5
+"""So many of the acknowledged records have to arrive, whatever becomes of topics and transactions."""
+
 
 def check(directory: Path, *, excuses: Sequence[Excuse] | None = None, bound_s: float = 30.0) -> Verdict:
     """Judge the run in a directory with `history/*.jsonl` and `sink/<query>`.
@@ -69,6 +75,7 @@ def check(directory: Path, *, excuses: Sequence[Excuse] | None = None, bound_s: 
     figures["longest time with faults (s)"] = round(max((end_s - begin_s for begin_s, end_s in hard), default=0.0), 1)
     figures["faults by nemesis"] = dict(sorted(by_nemesis.items()))
     _judge_end(context)
+    _judge_amount(context, began)
     failed = tuple(f"{one.nemesis}: {one.problem}" for one in events if isinstance(one, FaultFailed))
     return Verdict(tuple(context.findings), figures, tuple(context.not_judged), failed)
 
@@ -124,3 +131,19 @@ def _judge_end(context: Context) -> None:
         context.not_judged.append(f"{where}: no other client has read them")
     if (ledger.checksum[ledger.place >= 0] < 0).any():
         context.not_judged.append("values: the history has no checksums of them")
+
+
+def _judge_amount(context: Context, began: RunBegan) -> None:
+    """Find what shows too little: writers that hardly wrote, or records most of which need not arrive."""
+    if context.calm_s is None:
+        # It is found already that not everything had to arrive.
+        return
+    ledger, duty = context.ledger, context.duty
+    acknowledged, must = int(np.sum(ledger.acknowledged)), int(np.sum(duty.must & ledger.acknowledged))
+    wanted = int(began.records_per_s * began.minutes * 60 * WRITTEN_SHARE_MIN)
+    if acknowledged < wanted:
+        what = f"{acknowledged:,} records were acknowledged, of {wanted:,} that such a run has at least"
+        context.find("incomplete", what, "history", context.end_s)
+    if must < acknowledged * JUDGED_SHARE_MIN:
+        what = f"only {must:,} of {acknowledged:,} acknowledged records had to arrive"
+        context.find("incomplete", what, "history", context.end_s)

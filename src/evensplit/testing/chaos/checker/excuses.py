@@ -68,6 +68,12 @@ EVENSPLIT: tuple[Excuse, ...] = (
     ),
     Excuse(_RAISED.format("AuthenticationError"), _ACCESS, "Errors come at once, docs/howto/security.md"),
     Excuse(
+        # The run's clusters have logins and TLS of their own, which are in the metadata alone.
+        _RAISED.format("AuthenticationError"),
+        ("metadata-down", "metadata-slow", "metadata-lying"),
+        "A service that does not answer when a query starts, docs/howto/metadata.md",
+    ),
+    Excuse(
         r"which is listed as well, so records could be read twice",
         ("cluster-twice",),
         "Do not list a cluster under both ids: that is an error, docs/howto/regions.md",

@@ -307,6 +307,21 @@ class ReadersWaited(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRead(Event):
+    """What another client finds in a partition of the sink's topic at the end, and how far the reader of the run is."""
+
+    partition: int
+    end: int
+    """The offset after the last record, visible or not."""
+    committed: int
+    """How many records readers with `read_committed` get."""
+    hidden: int
+    """How many they do not get: those of aborted transactions, and of open ones."""
+    reader_at: int
+    """The offset that the reader of the run has got to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryMeasured(Event):
     process: str
     """`driver`, `driver python`, `source python` (in which the source plans), `executor` or `executor python`."""

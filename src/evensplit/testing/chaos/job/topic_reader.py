@@ -15,8 +15,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
+from evensplit.errors import ChaosError
 from evensplit.testing.chaos.clusters import ChaosCluster
-from evensplit.testing.chaos.history.events import ReadersWaited
+from evensplit.testing.chaos.history.events import ReadersWaited, WrittenRead
 from evensplit.testing.chaos.history.recorder import Recorder
 from evensplit.testing.chaos.job.repeated import Repeated
 from evensplit.testing.chaos.job.sinks import OF_HEADERS, WRITTEN_PARTITIONS, WRITTEN_TOPIC
@@ -24,6 +25,7 @@ from evensplit.testing.chaos.job.sinks import OF_HEADERS, WRITTEN_PARTITIONS, WR
 EVERY_S = 0.3
 AT_ONCE = 20_000
 ASK_S = 5.0
+READ_AGAIN_WITHIN_S = 120.0
 TOLD_FROM_S = 2.0
 """Shorter waits are not recorded: each batch is one."""
 
@@ -94,25 +96,21 @@ class TopicReader(Repeated):
     def __init__(self, topic: str, partitions: int, settings: dict[str, Any], sink: Path, recorder: Recorder) -> None:
         super().__init__(self.look, EVERY_S)
         self._topic = topic
+        self._settings = settings
         self._sink = sink
         self._recorder = recorder
         # It has to live for as long as its answers are waited for.
         self._admin = AdminClient(settings)
         self._places = {number: _Place() for number in range(partitions)}
         self._batches = 0
-        self._consumer = Consumer(
-            {
-                **settings,
-                "group.id": "chaos-reader",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-            }
-        )
+        self._consumer = _consumer(settings, "chaos-reader", "read_committed")
         self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in self._places])
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
+        if self.is_alive:
+            # Closing a consumer that another thread is in would hang, too.
+            return
         self.look()
         for number in self._places:
             self._tell(number, over=False)
@@ -149,6 +147,47 @@ class TopicReader(Repeated):
             return False
         return all(self._places[number].at >= end for number, end in ends.items())
 
+    def read_again(self) -> None:
+        """Record what other clients find in the topic now, from its beginning on.
+
+        `ChaosError` if they cannot read it to its end within two minutes.
+        """
+        committed = self._count("read_committed")
+        everything = self._count("read_uncommitted")
+        for number, place in self._places.items():
+            # The end as it was before: what comes later is not counted by both.
+            end, seen = everything[number][0], committed[number][1]
+            told = WrittenRead(
+                partition=number,
+                end=end,
+                committed=seen,
+                hidden=everything[number][1] - seen,
+                reader_at=place.at,
+            )
+            self._recorder.record(told)
+
+    def _count(self, isolation: str) -> dict[int, tuple[int, int]]:
+        """The end and the number of records of each partition, as readers with this isolation find them."""
+        consumer = _consumer(self._settings, f"chaos-{isolation}", isolation)
+        try:
+            consumer.assign([TopicPartition(self._topic, number, OFFSET_BEGINNING) for number in self._places])
+            counts, ends = dict.fromkeys(self._places, 0), dict[int, int]()
+            deadline = time.monotonic() + READ_AGAIN_WITHIN_S
+            while len(ends) < len(counts):
+                if time.monotonic() > deadline:
+                    raise ChaosError(f"{self._topic} could not be read to its end with {isolation} in time")
+                for message in consumer.consume(1_000, timeout=0.5):
+                    error, number = message.error(), message.partition()
+                    if number is None:
+                        continue
+                    if error is None:
+                        counts[number] += 1
+                    elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its only name.
+                        ends.setdefault(number, message.offset() or 0)
+            return {number: (ends[number], count) for number, count in counts.items()}
+        finally:
+            consumer.close()
+
     def _read(self) -> Iterator[tuple[Any, ...]]:
         seen = 0
         while messages := self._consumer.consume(1_000, timeout=0.2):
@@ -183,6 +222,18 @@ class TopicReader(Repeated):
         if waited_s >= TOLD_FROM_S or not over:
             self._recorder.record(ReadersWaited(partition=number, offset=place.waits_at, waited_s=waited_s, over=over))
         place.waits_at = -1
+
+
+def _consumer(settings: dict[str, Any], group: str, isolation: str) -> Consumer:
+    return Consumer(
+        {
+            **settings,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": isolation,
+        }
+    )
 
 
 def _row(message: Message) -> tuple[Any, ...]:

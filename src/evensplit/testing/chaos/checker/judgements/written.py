@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 
 from evensplit.testing.chaos.checker.context import Context
 from evensplit.testing.chaos.checker.sinks import Attempt
-from evensplit.testing.chaos.history.events import ReadersWaited
+from evensplit.testing.chaos.history.events import ReadersWaited, WrittenRead
 
 _PLACE = ("cluster", "topic", "partition")
 _LONGEST = "readers of the sink waited at most (s)"
+_FOUND, _HIDDEN = "records in the sink's topic", "records of aborted transactions in the sink's topic"
 
 
 def judge_written(context: Context, query: str, attempts: Sequence[Attempt]) -> list[Attempt]:
@@ -23,10 +24,12 @@ def judge_written(context: Context, query: str, attempts: Sequence[Attempt]) -> 
     written there, and read from one partition, have to be in the order of their offsets.
     """
     _judge_waiting(context, query)
+    _judge_reader(context, query, attempts)
     parts = [one for attempt in attempts for one in _by_batch(attempt)]
     tables = [one.rows for one in attempts if len(one.rows)]
     if tables:
         _judge_order(context, query, pa.concat_tables(tables))
+    context.figures.setdefault("batches", {})[query] = len({one.batch for one in parts})
     return sorted(parts, key=lambda one: (one.batch, one.at_s if one.at_s == one.at_s else 1e18, one.token))
 
 
@@ -78,3 +81,26 @@ def _judge_waiting(context: Context, query: str) -> None:
         if not one.over:
             what = f"partition {one.partition}: what is at offset {one.offset} could not be read until the end"
             context.find("held up", f"{what}, for {one.waited_s:.0f} s", query, one.at_s)
+
+
+def _judge_reader(context: Context, query: str, attempts: Sequence[Attempt]) -> None:
+    """The run has to have seen all that another client finds in the topic: what it has not seen, nobody can judge."""
+    told = [one for one in context.events if isinstance(one, WrittenRead)]
+    if not told:
+        context.find("incomplete", "the sink's topic was not read to its end", query, context.end_s)
+        return
+    context.figures[_FOUND] = sum(one.committed for one in told)
+    context.figures[_HIDDEN] = sum(one.hidden for one in told)
+    tables = [one.rows for one in attempts if len(one.rows)]
+    partition, at = (
+        np.concatenate([np.asarray(one[name], np.int64) for one in tables]) if tables else np.zeros(0, np.int64)
+        for name in ("sink_partition", "sink_offset")
+    )
+    for one in told:
+        if one.reader_at < one.end:
+            what = f"partition {one.partition}: the run has read it to offset {one.reader_at} of {one.end}"
+            context.find("incomplete", what, query, one.at_s)
+        seen = int(np.sum((partition == one.partition) & (at < one.end)))
+        if seen != one.committed:
+            what = f"partition {one.partition}: the run saw {seen} records, and another client {one.committed}"
+            context.find("history", what, query, one.at_s)
