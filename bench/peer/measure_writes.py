@@ -63,6 +63,8 @@ class Writing:
             "tasks": self.workload.cores,
             "value_bytes": self.workload.topic.value_bytes,
         }
+        if side.host is Host.OURS:
+            request["register"] = {}
         answer = self.hosts.get(side.host, self.workload.cores).ask("write", **request)
         return {"value": self._rows / answer["seconds"], "cpu_s": answer["cpu_s"] / self._rows * MILLION}
 

@@ -69,6 +69,7 @@ class Session:
 
     def write(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Write rows that are made here, or all that `source` reads; how long it took, and the processor time."""
+        self._know(ask)
         if ask.get("batches"):
             return self._writes.stream(ask)
         if ask["source"]:

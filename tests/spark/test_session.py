@@ -26,6 +26,7 @@ def test_without_register_the_source_is_found_and_with_it_the_parallelism_is_kno
     assert batch(spark, east.bootstrap_servers, subscribe=topic).count() == 16
     for _ in range(2):
         evensplit.register(spark)
+    assert spark.conf.get("spark.sql.execution.arrow.maxBytesPerBatch") == str(4 << 20)
     frame = stream(spark, east.bootstrap_servers, subscribe=topic, startingOffsets="earliest")
     run_available(frame, tmp_path / "checkpoint", tmp_path / "out")
     (state,) = states(tmp_path / "checkpoint")

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 import evensplit
 from evensplit.explain.written import WriteOutcome, WriteReport
 from evensplit.observe.metrics import samples
-from evensplit.spark.listen.registration import Registration
+from evensplit.spark.listen.registration import Progress, Registration
 from evensplit.testing import LocalKafka
 from tests.support.queries import stream
 from tests.support.records import spread
@@ -63,9 +63,13 @@ def test_each_batch_says_what_it_has_written(
     assert [one.all.committed > 0 for one in reports] == [exactly_once] * 2
     assert all(one.all.bytes > one.all.records and one.at_ms for one in reports)
     assert all((one.took_ms is not None, one.age_ms is not None) == (exactly_once, exactly_once) for one in reports)
-    batches = [one for one in registration.progress(name) if one.explanation.offsets]
-    assert [one.explanation.written for one in batches] == reports
-    assert batches[0].explanation.sentences()[-1] == reports[0].sentence()
+
+    def batches() -> list[Progress]:
+        return [one for one in registration.progress(name) if one.explanation.offsets]
+
+    wait_for(lambda: len(batches()) >= 2, what="the progress of both batches")
+    assert [one.explanation.written for one in batches()] == reports
+    assert batches()[0].explanation.sentences()[-1] == reports[0].sentence()
 
     def ended() -> bool:
         (sink,) = [one for one in registration.recorder.sinks.all() if one.view.name == name]
@@ -112,8 +116,8 @@ def test_what_fails_is_seen_as_well(spark: SparkSession, east: LocalKafka, topic
         "kafka.bootstrap.servers": east.bootstrap_servers,
         "topic": f"{topic}-copy",
         "ledger": f"{topic}-ledger",
-        # Less than what a transaction must have left when its batch is decided.
-        "kafka.transaction.timeout.ms": 4_000,
+        # Less than what a transaction must have left when its batch is decided, as soon as it is a millisecond old.
+        "kafka.transaction.timeout.ms": 5_001,
     }
     assert "ES-" in run(text, name, checkpoint, slow)
     first = told(registration, name, 2)

@@ -26,6 +26,12 @@ IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
 IDLE_INTERVAL_MS = 2_000
 """Its value with a dashboard, so that a cluster that is away is on the page within seconds."""
 
+ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+"""Spark's setting for how long the batches may be in which it hands rows to Python: without a bound by default."""
+
+ARROW_BYTES_MAX = 4 << 20
+"""Its value. Ten thousand rows of 1 KB, as by default, cost the JVM a third more processor time."""
+
 
 def register(
     spark: SparkSession,
@@ -43,6 +49,9 @@ def register(
     Spark finds the source without this call, too; it then has as many readers by default as the driver's machine has
     processors. Can be called again, and after the source has been used. The first call makes Spark warn that the source
     "replaced a statically registered data source": the one that it had found by itself.
+
+    Spark then hands rows to Python in batches of 4 MB at most, unless the session has
+    `spark.sql.execution.arrow.maxBytesPerBatch` set: long rows are written faster. That holds for all of its Python.
 
     What comes back explains the batches of the session's queries over this source (see `Registration`), those that end
     from the first call on; it is the same for every call with the same session.
@@ -75,16 +84,14 @@ def register(
         OptionError: an invalid port, or an argument for metrics or the dashboard without its port; all problems at
             once.
     """
-    wrong = [
-        *_wrong_metrics(metrics_port, metrics_host, metrics_partitions),
-        *_wrong_dashboard(dashboard_host, dashboard_port, dashboard_token),
-        *_wrong_counts(counts_port),
-    ]
+    wrong = [*_wrong_metrics(metrics_port, metrics_host, metrics_partitions)]
+    wrong += [*_wrong_dashboard(dashboard_host, dashboard_port, dashboard_token), *_wrong_counts(counts_port)]
     if wrong:
         raise OptionError(wrong)
     listener = listen(spark)
     registration = listener.registration
     _make_known(spark, registration, counts_port)
+    _preset(spark, ARROW_BYTES, str(ARROW_BYTES_MAX), "rows are handed to Python in batches of any length")
     listener.wait()
     # What shows a registration begins here, once all options are known to be right, and never raises.
     metrics_host, dashboard_host = metrics_host or LOOPBACK, LOOPBACK if dashboard_host is None else dashboard_host
@@ -94,7 +101,7 @@ def register(
         _serve_metrics(registration, metrics_port, metrics_host, partitions=metrics_partitions, token=token)
     if dashboard_port is not None:
         _serve_dashboard(registration, dashboard_host, dashboard_port, dashboard_token)
-        _hear_sooner(spark)
+        _preset(spark, IDLE_INTERVAL, str(IDLE_INTERVAL_MS), "idle queries report as seldom as by default")
     return registration
 
 
@@ -169,13 +176,14 @@ def _serve_dashboard(registration: Registration, host: str, port: int, token: st
         log.warning("no dashboard is served at %s, port %d", host, port, exc_info=True)
 
 
-def _hear_sooner(spark: SparkSession) -> None:
-    """Have idle queries report their progress often, unless the session sets how often."""
+def _preset(spark: SparkSession, key: str, value: str, otherwise: str) -> None:
+    """Set one of Spark's settings, unless the session has it set. `otherwise`: what holds if that fails."""
     try:
-        if spark.conf.get(IDLE_INTERVAL, None) is None:
-            spark.conf.set(IDLE_INTERVAL, str(IDLE_INTERVAL_MS))
+        if spark.conf.get(key, None) is None:
+            spark.conf.set(key, value)
+            log.debug("%s is set to %s", key, value)
     except Exception as error:
-        log.info("idle queries report their progress as often as Spark's default has it: %s", error)
+        log.info("%s, since %s cannot be set: %s", otherwise, key, error)
 
 
 def _parallelism(spark: SparkSession) -> int:

@@ -180,16 +180,14 @@ class Conf(dict[str, str]):
 
 
 @pytest.mark.parametrize("chosen, then", [(None, "2000"), ("60000", "60000")])
-def test_who_looks_hears_of_an_idle_query_every_two_seconds_unless_another_interval_was_chosen(
-    chosen: str | None, then: str
-) -> None:
+def test_a_setting_of_spark_is_changed_unless_the_session_has_it_set(chosen: str | None, then: str) -> None:
     conf = Conf({} if chosen is None else {session.IDLE_INTERVAL: chosen})
-    session._hear_sooner(SimpleNamespace(conf=conf))  # type: ignore[arg-type]
+    session._preset(SimpleNamespace(conf=conf), session.IDLE_INTERVAL, "2000", "as before")  # type: ignore[arg-type]
     assert conf == {session.IDLE_INTERVAL: then}
 
 
 def test_a_session_whose_settings_cannot_be_had_is_left_alone() -> None:
     conf = Conf()
     conf.broken = True
-    session._hear_sooner(SimpleNamespace(conf=conf))  # type: ignore[arg-type]
+    session._preset(SimpleNamespace(conf=conf), session.ARROW_BYTES, "1", "as before")  # type: ignore[arg-type]
     assert conf == {}
