@@ -28,8 +28,8 @@ from evensplit.core.model import Range
 from evensplit.core.text import counted, plain
 from evensplit.errors import CheckpointError, ClusterError, LedgerError
 from evensplit.kafka.options.client import ClientSettings
+from evensplit.spark.options.spec.sink import LEDGER
 
-LEDGER = "evensplit-ledger"
 ROWS_MAX = 50
 """So many batches have a line; JSON has all of them."""
 
@@ -44,7 +44,7 @@ ROWS_MAX = 50
 )
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...")
 @reaching_clusters
-@click.option("--ledger", default=LEDGER, show_default=True, metavar="TOPIC", help="The ledger of the query.")
+@click.option("--ledger", default=LEDGER.default, show_default=True, metavar="TOPIC", help="The ledger of the query.")
 @click.option("--ledger-cluster", metavar="CLUSTER", help="Where the ledger is. Default: the first cluster.")
 @click.option("--query", metavar="ID", help="Only this query of the ledger. Default: all, or that of the checkpoint.")
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="Compare with this checkpoint, too.")

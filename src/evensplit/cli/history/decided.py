@@ -19,13 +19,12 @@ from evensplit.core.delivery.terms import Decision
 from evensplit.core.text import counted
 from evensplit.errors import CheckpointError
 from evensplit.explain.delivered import kept_in_ledger
+from evensplit.spark.options.spec.sink import ID_PREFIX, LEDGER
 
 ROWS_MAX = 10
 """So many of the last batches are shown; JSON has all."""
 
 _HOME = "default"
-_PREFIX = "evensplit"
-_LEDGER = "evensplit-ledger"
 
 
 def asking_ledger(command: Any) -> Any:
@@ -43,7 +42,7 @@ def asking_ledger(command: Any) -> Any:
         metavar="NAME=VALUE",
         help="A Kafka setting for that, e.g. kafka.security.protocol=SSL. Repeatable. Secrets: ${env:NAME}.",
     )
-    ledger = click.option("--ledger", metavar="TOPIC", help=f"The ledger of the query. Default: {_LEDGER}.")
+    ledger = click.option("--ledger", metavar="TOPIC", help=f"The ledger of the query. Default: {LEDGER.default}.")
     return servers(options(ledger(command)))
 
 
@@ -68,7 +67,7 @@ def read_decisions(
     if not kept.query_id:
         raise CheckpointError(f"{kept.path / 'metadata'} has no id of the query, by which the ledger knows it")
     settings = settings_of(servers, kafka_options(options, [_HOME])[_HOME])
-    with closing(Ledger(_HOME, settings, ledger or _LEDGER, _PREFIX)) as found:
+    with closing(Ledger(_HOME, settings, ledger or LEDGER.default, ID_PREFIX.default)) as found:
         return [one for one in found.history(kept.query_id) if one.batch >= kept.first]
 
 

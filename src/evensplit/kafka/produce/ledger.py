@@ -47,15 +47,14 @@ from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.produce.decisions.log import LedgerLog
 from evensplit.kafka.produce.decisions.records import Entry, partition_of, send_entries
 from evensplit.kafka.produce.decisions.topic import MESSAGE_BYTES_MAX, check_ledger, create_ledger, ledger_partitions
+from evensplit.kafka.produce.problems import TOO_LARGE
 from evensplit.kafka.produce.terms import Identity
 from evensplit.kafka.produce.transactions import TransactionClient
 from evensplit.kafka.wire.error_codes import (
     INVALID_PRODUCER_EPOCH,
     INVALID_PRODUCER_ID_MAPPING,
     INVALID_TXN_STATE,
-    MESSAGE_TOO_LARGE,
     PRODUCER_FENCED,
-    RECORD_LIST_TOO_LARGE,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
@@ -76,7 +75,6 @@ _FENCED = frozenset({PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_I
 # With transaction version 2, a commit that is too late is an invalid state if the abort has raised the epoch by one.
 _FENCED_AT_END = _FENCED | {INVALID_TXN_STATE}
 _GONE = frozenset({UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID})
-_TOO_LONG = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
 
 
 @dataclass(slots=True)
@@ -242,7 +240,7 @@ class Ledger:
                 return False
             if error.code in _GONE:
                 raise self._gone() from error
-            if error.code in _TOO_LONG:
+            if error.code in TOO_LARGE:
                 raise self._too_long(decision) from error
             raise
         # Where the epoch stays as it was (transaction version 1), a late repeat of this commit would commit the next
