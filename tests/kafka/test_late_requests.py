@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +17,7 @@ from evensplit.spark.sink.messages import TaskPlace
 from evensplit.spark.sink.options import parse_writing
 from evensplit.spark.sink.task import write_rows_in_transaction
 from evensplit.testing import LocalKafka
-from tests.support.delivered import agree_on_version_1, send
+from tests.support.delivered import VERSIONS, of_version, send
 from tests.support.transactions import ends
 from tests.support.written import struct_type
 
@@ -28,16 +27,9 @@ AS_BEFORE_3_6 = {"transaction.partition.verification.enable": "false"}
 """Brokers append what comes late without asking the coordinator whether there is a transaction."""
 
 
-@pytest.fixture(params=[2, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.fixture(params=VERSIONS)
 def broker(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
-    if request.param == 2:
-        yield request.getfixturevalue("kafka")
-        return
-    if os.environ.get("EVENSPLIT_TEST_BOOTSTRAP"):
-        pytest.skip("needs a broker with settings of its own")
-    with LocalKafka(properties=AS_BEFORE_3_6) as running:
-        agree_on_version_1(running)
-        yield running
+    yield from of_version(request.param, request, AS_BEFORE_3_6)
 
 
 def test_late_records_of_a_task_that_failed_are_refused(

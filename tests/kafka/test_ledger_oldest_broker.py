@@ -11,8 +11,8 @@ from evensplit.errors import BrokerError
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.produce.ledger import Ledger
 from evensplit.kafka.produce.transactions import TransactionClient
-from tests.kafka.test_ledger import decided
 from tests.support.delivered import write
+from tests.support.ledgers import decided
 from tests.support.old_kafka import OldKafka
 from tests.support.waiting import wait_for
 

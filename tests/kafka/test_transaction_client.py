@@ -21,16 +21,14 @@ from evensplit.kafka.produce.transactions import TransactionClient
 from evensplit.kafka.wire.api import ADD_PARTITIONS_TO_TXN, END_TXN, INIT_PRODUCER_ID
 from evensplit.testing import LocalKafka
 from tests.support.clients import NOWHERE, settings
-from tests.support.delivered import QUICK_EXPIRY, agree_on_version_1, send, wait_until_ended, write
+from tests.support.delivered import QUICK_EXPIRY, VERSIONS, of_version, send, wait_until_ended, write
 from tests.support.transactions import COMMITTED, Writer, ends, witness
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kafka
 
-BOTH = [2, pytest.param(1, marks=pytest.mark.slow)]
 
-
-@pytest.fixture(scope="module", params=BOTH)
+@pytest.fixture(scope="module", params=VERSIONS)
 def version(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
@@ -40,12 +38,7 @@ def quick(version: int, request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
     """A broker that sees soon what has expired."""
     if os.environ.get("EVENSPLIT_TEST_BOOTSTRAP"):
         pytest.skip("needs a broker with settings of its own")
-    if version == 2:
-        yield request.getfixturevalue("kafka")
-        return
-    with LocalKafka(properties=QUICK_EXPIRY) as running:
-        agree_on_version_1(running)
-        yield running
+    yield from of_version(version, request, QUICK_EXPIRY)
 
 
 @pytest.fixture

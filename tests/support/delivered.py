@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import pytest
 
 from evensplit.core.delivery.terms import Transaction, Written
 from evensplit.kafka.admin.calls import Calls
@@ -28,6 +32,10 @@ QUICK_EXPIRY = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": s
 """Brokers look for transactions that have expired five times a second, and not once in ten seconds."""
 
 
+VERSIONS = [2, pytest.param(1, marks=pytest.mark.slow)]
+"""Of transactions. A broker that goes back to version 1 is one of its own."""
+
+
 def agree_on_version_1(kafka: LocalKafka) -> None:
     """Have a cluster go back to transaction version 1, as `kafka-features.sh downgrade` does."""
     update: Any = UpdateFeaturesRequest.FeatureUpdateKey(
@@ -39,6 +47,20 @@ def agree_on_version_1(kafka: LocalKafka) -> None:
     answer = ask(kafka.addresses()[0], request, UpdateFeaturesResponse, UPDATE_VERSION, timeout_s=20)
     assert not answer.error_code, answer
     assert not any(one.error_code for one in answer.results or ()), answer
+
+
+def of_version(
+    version: int, request: pytest.FixtureRequest, properties: Mapping[str, str] | None = None
+) -> Iterator[LocalKafka]:
+    """For a fixture: the tests' broker, or one of version 1 with these properties."""
+    if version == 2:
+        yield request.getfixturevalue("kafka")
+        return
+    if os.environ.get("EVENSPLIT_TEST_BOOTSTRAP"):
+        pytest.skip("needs a broker of its own")
+    with LocalKafka(properties=properties) as running:
+        agree_on_version_1(running)
+        yield running
 
 
 def write(

@@ -61,7 +61,7 @@ PROVOKED = {
     "ES-800": "tests/unit/kafka/test_producer_faults.py",
     "ES-801": "tests/kafka/test_producer.py",
     "ES-802": "tests/unit/spark/sink/test_rows.py",
-    "ES-803": "tests/kafka/test_ledger.py",
+    "ES-803": "tests/kafka/test_ledger_topics.py",
     "ES-804": "tests/unit/spark/sink/test_deciding.py",
     "ES-805": "tests/unit/spark/sink/test_deciding.py",
     "ES-806": "tests/unit/spark/sink/test_deciding.py",
