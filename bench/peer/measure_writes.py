@@ -72,15 +72,19 @@ class Writing:
         """Look at what is there, as a reader sees it who wants only what is committed."""
         options = {"kafka.bootstrap.servers": self.reach.plain, "subscribe": topic}
         options["kafka.isolation.level"] = "read_committed"
-        reader = self.hosts.get(Host.SPARK, self.workload.cores)
         rows = self._rows * max(self.workload.batches, 1)
-        found = reader.ask("count", source="kafka", options=options)["rows"]
-        if found != rows:
-            raise RuntimeError(f"{self.workload.key}: {side.name} wrote {rows:,} rows, but there are {found:,} records")
+        # Spark's own compares every record of the first round; counting the others is faster with ours.
+        host, source = (Host.OURS, "evensplit") if number else (Host.SPARK, "kafka")
+        reader = self.hosts.get(host, self.workload.cores)
         if number == 0:
-            self._digests[side.name] = reader.ask("digest", source="kafka", options=options, steps=[COMPARED])["digest"]
+            answer = reader.ask("digest", source=source, options=options, steps=[COMPARED])
+            self._digests[side.name] = answer["digest"]
             if len(set(self._digests.values())) > 1:
                 raise RuntimeError(f"{self.workload.key}: the sides have not written the same: {self._digests}")
+        else:
+            answer = reader.ask("count", source=source, options=options)
+        if (found := answer["rows"]) != rows:
+            raise RuntimeError(f"{self.workload.key}: {side.name} wrote {rows:,} rows, but there are {found:,} records")
 
     def _bytes(self, topic: str) -> int:
         """Of all record batches, as the broker has them."""

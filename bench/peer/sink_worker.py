@@ -14,8 +14,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from bench.processes import cpu_s, descendants
 
-POOL_BYTES = 4 << 20
-"""More costs Spark tenths of a second for each job; less would repeat values within a long record batch."""
+POOL_BYTES = 1 << 20
+"""More costs Spark tenths of a second for each job, and memory for its plan as text; less would repeat values within a
+long record batch."""
 
 KEY_BYTES = 10
 

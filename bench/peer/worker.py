@@ -59,7 +59,7 @@ class Session:
             functions.sum(every.cast("decimal(38,0)")).alias("all"), functions.count("*").alias("rows")
         )
         (row,) = found.collect()
-        return {"digest": f"{row['rows']} rows, {row['all']}"}
+        return {"digest": f"{row['rows']} rows, {row['all']}", "rows": row["rows"]}
 
     def read(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Seconds to read everything into a sink that drops it."""
@@ -182,6 +182,9 @@ def start(master: str, jars: str, cache: int, java: str, directory: str) -> Spar
         .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
         .config("spark.local.dir", directory)
         .config("spark.sql.streaming.numRecentProgressUpdates", "10000")
+        # A plan has the bytes that rows are cut out of. Kept as text of many queries, it fills the heap.
+        .config("spark.sql.maxPlanStringLength", "10000")
+        .config("spark.sql.ui.retainedExecutions", "1")
     )
     if jars:
         builder = builder.config("spark.jars", jars)
