@@ -85,7 +85,8 @@ def test_a_batch_of_two_clusters(
     assert (acquired, first, appended, last) == (None, None, True, decision)
     assert isinstance(left_ms, dict)
     assert set(left_ms) == set(offered)
-    assert all(50_000 < one <= 60_000 for one in left_ms.values())
+    # As much as is asked for: what a decision and its commit may take.
+    assert all(20_000 < one <= 22_500 for one in left_ms.values())
     assert isinstance(listed, tuple)
     # Both names lead to one broker, and the third one to none.
     assert set(listed) == {

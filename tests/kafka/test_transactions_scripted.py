@@ -81,13 +81,15 @@ class Coordinating(Scripted):
 
 
 class Telling(Coordinating):
-    """It knows one open transaction, `ONE`, which has just begun, and lists it however old it is asked to be.
+    """It knows one open transaction, `ONE`, of a minute, and says that it began at this moment.
 
-    `listings`: the code of each ListTransactions in turn.
+    - listings: the code of each ListTransactions in turn.
+    - age_ms: how old it is by the broker's own clock; by default, as old as it may be asked to be.
     """
 
-    def __init__(self, listings: Sequence[int] = ()) -> None:
+    def __init__(self, listings: Sequence[int] = (), age_ms: int = 1 << 62) -> None:
         super().__init__()
+        self._age_ms = age_ms
         self._highest |= {DESCRIBE_TRANSACTIONS: 0, LIST_TRANSACTIONS: 1}
         self._listings = list(listings)
 
@@ -106,7 +108,8 @@ class Telling(Coordinating):
         code = self._listings.pop(0) if self._listings else 0
         if code == HANG_UP:
             return None
-        listed = [] if code else [made.TransactionState(version=version, **one)]
+        is_older = read_request(api, request, version).duration_filter < self._age_ms
+        listed = [made.TransactionState(version=version, **one)] if is_older and not code else []
         found = made(version=version, error_code=code, unknown_state_filters=[], transaction_states=listed)
         return write_response(api, found, version)
 
@@ -244,6 +247,19 @@ def test_how_old_they_are_is_asked_again(connect: Connect, listings: tuple[int, 
     with Telling(listings) as server:
         client = connect(server)
         assert client.remaining_ms([ONE], lambda _: 1) == {ONE: 0}
+        client.close()
+
+
+@pytest.mark.parametrize(
+    "age_ms, left_ms", [(0, 20_000), (39_000, 20_000), (45_000, 12_500), (49_000, 10_000), (54_000, 5_000), (55_500, 0)]
+)
+def test_how_old_they_are_by_their_coordinators_clock(connect: Connect, age_ms: int, left_ms: int) -> None:
+    """The clock here says that it has just begun. So one that is behind lets nothing seem younger than it is."""
+    with Telling(age_ms=age_ms) as server:
+        client = connect(server)
+        found = client.remaining_ms([ONE], lambda _: 1)[ONE]
+        assert found is not None
+        assert left_ms - 2_000 < found <= left_ms
         client.close()
 
 

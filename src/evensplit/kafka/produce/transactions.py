@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from evensplit.core.delivery.orders import Ended, Fate
-from evensplit.core.delivery.terms import ABORT_MS, LEFT_MIN_MS, Transaction
+from evensplit.core.delivery.terms import ABORT_MS, COMMIT_MIN_MS, LEFT_MIN_MS, Transaction
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import BrokerError, ClusterUnreachable, LedgerError, UnsupportedBroker
 from evensplit.kafka.admin.calls import Calls
@@ -45,7 +45,7 @@ from evensplit.kafka.produce.coordination.open_transactions import (
     code_of_described,
     describing,
     find_open,
-    running_out,
+    left_by_coordinators,
 )
 from evensplit.kafka.produce.problems import explained
 from evensplit.kafka.produce.terms import Identity
@@ -261,10 +261,10 @@ class TransactionClient:
     ) -> dict[Transaction, int | None]:
         """How long each transaction can still be open, in milliseconds; None: it is not, or another one has its id.
 
-        It is counted from when its coordinator took the first partition into it, by the clocks of the coordinator and
-        of this process, the later one of both as far as they are known. With Kafka 3.8 and later, a transaction that
-        has no more than LEFT_MIN_MS left by the coordinator's clock alone has 0, so that a wrong clock here can only
-        make it less. Before, clocks that differ by some seconds may let one seem younger than it is.
+        It is counted from when its coordinator took the first partition into it, by the clock of this process. With
+        Kafka 3.8 and later, it is no more than it has by the coordinator's clock alone, so that a wrong clock here can
+        only make it less; and no more than a decision and its commit may take. Before, a clock here that is behind
+        lets one seem younger than it is, by as much.
 
         `assumed_ms`: what to say where brokers cannot be asked (before Kafka 3.0), by what its task has told.
         """
@@ -275,7 +275,7 @@ class TransactionClient:
                 if states is None:
                     return {one: assumed_ms(one) for one in transactions}
                 try:
-                    old = running_out(session, states, LEFT_MIN_MS, deadline)
+                    told = left_by_coordinators(session, states, self._steps_ms(), deadline)
                     break
                 except ClusterUnreachable:
                     # It has died since it said what is open. The next coordinator says it again.
@@ -288,8 +288,13 @@ class TransactionClient:
         found: dict[Transaction, int | None] = dict.fromkeys(transactions)
         for one, state in states.items():
             left_ms = state.transaction_start_time_ms + state.transaction_timeout_ms - now_ms
-            found[one] = 0 if one.producer_id in old else max(left_ms, 0)
+            found[one] = max(min(left_ms, told.get(one, left_ms)), 0)
         return found
+
+    def _steps_ms(self) -> list[int]:
+        """What coordinators are asked whether it is left: all that a decision may take, and less where it is not."""
+        longest_ms = self.settings.request_timeout_ms + COMMIT_MIN_MS
+        return [step_ms for step_ms in (longest_ms, 20_000, 10_000, LEFT_MIN_MS) if step_ms >= LEFT_MIN_MS]
 
     def _open_states(
         self, session: Session, transactions: Sequence[Transaction], deadline: Deadline

@@ -6,8 +6,9 @@ Sources: KIP-664 (ListTransactions, DescribeTransactions), KIP-994 (those that h
 from __future__ import annotations
 
 import logging
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from evensplit.core.delivery.terms import Transaction
@@ -56,7 +57,8 @@ def find_open(session: Session, prefix: str, deadline: Deadline, version_min: in
         except ClusterError as error:
             log.info("open transactions could not be listed: %s", error)
             continue
-        names.update((each.transactional_id, None) for each in listed if each.transactional_id.startswith(prefix))
+        ids = (each.transactional_id for each in listed or ())
+        names.update((one, None) for one in ids if one.startswith(prefix))
     questions = describing(sorted(names))
     try:
         Coordinators(session, DESCRIBE_TRANSACTIONS, code_of_described, deadline).ask(questions)
@@ -66,30 +68,50 @@ def find_open(session: Session, prefix: str, deadline: Deadline, version_min: in
     return tuple(state for state in states if not state.error_code and state.transaction_state == ONGOING)
 
 
-def running_out(
-    session: Session, states: Mapping[Transaction, TransactionState], left_ms: int, deadline: Deadline
-) -> set[int]:
-    """The producer ids of those that, by their coordinators' clocks, have less than `left_ms` left, if these tell.
+def left_by_coordinators(
+    session: Session, states: Mapping[Transaction, TransactionState], steps_ms: Collection[int], deadline: Deadline
+) -> dict[Transaction, int]:
+    """What transactions have left at least, in milliseconds, by their coordinators' clocks, when this returns.
+
+    Coordinators only tell which are older than something. So that is the longest of `steps_ms` that a transaction has
+    left, less what the answer took, or 0. Those of which coordinators do not tell (before Kafka 3.8) are left out.
 
     Raises:
         ClusterUnreachable, AuthenticationError: a coordinator did not answer.
     """
-    by_address: defaultdict[tuple[Address, int], list[int]] = defaultdict(list)
-    for transaction, state in states.items():
-        address = session.coordinators.get(transaction.transactional_id)
-        if address is not None and state.transaction_timeout_ms > left_ms:
-            by_address[address, state.transaction_timeout_ms - left_ms].append(transaction.producer_id)
-    found: set[int] = set()
-    for (address, longer_than_ms), producers in by_address.items():
-        connection = session.connection(address, deadline)
-        try:
-            if connection.version(LIST_TRANSACTIONS) < _DURATION_VERSION:
-                continue
-        except UnsupportedBroker:
-            continue
-        build = partial(write_list_transactions, [ONGOING], producers, longer_than_ms)
-        found.update(listed.producer_id for listed in _listed(session, connection, build, deadline))
-    return found
+    found: dict[Transaction, float] = {}
+    waiting = {one: at for one in states if (at := session.coordinators.get(one.transactional_id)) is not None}
+    for step_ms in sorted(steps_ms, reverse=True):
+        by_age: defaultdict[tuple[Address, int], list[Transaction]] = defaultdict(list)
+        for one, address in waiting.items():
+            if (timeout_ms := states[one].transaction_timeout_ms) > step_ms:
+                by_age[address, timeout_ms - step_ms].append(one)
+        for (address, longer_than_ms), asked in by_age.items():
+            until_s = time.monotonic() + step_ms / 1000
+            older = _older(session, session.connection(address, deadline), asked, longer_than_ms, deadline)
+            for one in asked:
+                if older is None:
+                    del waiting[one]
+                elif one.producer_id not in older:
+                    del waiting[one]
+                    found[one] = until_s
+    now_s = time.monotonic()
+    left_ms = {one: max(int((until_s - now_s) * 1000), 0) for one, until_s in found.items()}
+    return {**left_ms, **dict.fromkeys(waiting, 0)}
+
+
+def _older(
+    session: Session, connection: Connection, asked: Sequence[Transaction], longer_than_ms: int, deadline: Deadline
+) -> set[int] | None:
+    """The producer ids of those that have been open for longer; None where the broker does not tell."""
+    try:
+        if connection.version(LIST_TRANSACTIONS) < _DURATION_VERSION:
+            return None
+    except UnsupportedBroker:
+        return None
+    build = partial(write_list_transactions, [ONGOING], [one.producer_id for one in asked], longer_than_ms)
+    listed = _listed(session, connection, build, deadline)
+    return None if listed is None else {one.producer_id for one in listed}
 
 
 def describing(names: Iterable[str]) -> list[Question[DescribeTransactions]]:
@@ -102,8 +124,10 @@ def code_of_described(answer: DescribeTransactions) -> int:
     return next((state.error_code for state in answer.transaction_states if state.error_code), 0)
 
 
-def _listed(session: Session, connection: Connection, build: Build, deadline: Deadline) -> Iterable[ListedTransaction]:
-    """What one broker lists: nothing while it takes over the transactions of another one, which is waited for a bit."""
+def _listed(
+    session: Session, connection: Connection, build: Build, deadline: Deadline
+) -> Sequence[ListedTransaction] | None:
+    """What one broker lists; None while it takes over the transactions of another one, which is waited for a bit."""
     backoff, patience = Backoff(session.settings), deadline.within(ATTEMPT_S)
     while True:
         answer = connection.request(LIST_TRANSACTIONS, build, deadline)
@@ -112,4 +136,4 @@ def _listed(session: Session, connection: Connection, build: Build, deadline: De
         backoff.pause(patience)
         if patience.passed:
             log.info("%s:%d lists no transactions yet: it takes over those of another broker", *connection.address)
-            return ()
+            return None
