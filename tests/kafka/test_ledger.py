@@ -140,6 +140,7 @@ def test_another_query_with_an_open_transaction(make: Make, brokers: LocalKafka,
     # A task sees what is before it, and a driver waits for it.
     late = make()
     assert late.read_decided(query) == decided(query, 0)
+    assert hurried.last(query, stable=True) == decided(query, 0)
     hurried.acquire(query)
     held_up = (
         rf"'{topic}', partition 0: a transaction is open from offset 3 on.* 1500 ms \(kafka\.request\.timeout\.ms\)"
@@ -172,6 +173,17 @@ def test_an_append_that_was_left_open_is_aborted(make: Make, brokers: LocalKafka
     client.close()
 
 
+def test_who_acquires_anew_sees_what_another_one_has_decided(make: Make, query: str) -> None:
+    first, second = make(), make()
+    first.prepare()
+    for ledger, batch in ((first, 0), (second, 1)):
+        ledger.acquire(query)
+        assert ledger.append(decided(query, batch))
+    first.acquire(query, anew=True)
+    assert first.last(query) == decided(query, 1)
+    assert first.append(decided(query, 2))
+
+
 class Killed(BaseException):
     """The process ends here."""
 
@@ -187,6 +199,19 @@ def left_open(ledger: Ledger, query: str, batch: int, monkeypatch: pytest.Monkey
         patched.setattr(TransactionClient, "end_one", killed)
         with pytest.raises(Killed):
             ledger.append(decided(query, batch))
+
+
+def test_who_takes_over_from_one_that_was_killed_waits_for_nobody(
+    make: Make, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is what it acquires that ends the append of the other one."""
+    killed, late = make(), make(timeout_ms=3_000)
+    killed.prepare()
+    left_open(killed, query, 0, monkeypatch)
+    assert late.last(query, stable=True) is None
+    late.acquire(query)
+    assert late.last(query) is None
+    assert late.append(decided(query, 0))
 
 
 @pytest.mark.parametrize("given_ms, expected_ms", [(900_000, 15_000), (7_000, 7_000)])

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from evensplit.core.delivery import ids, protocol
-from evensplit.core.delivery.orders import Acquire, Append, CheckOpen, Ended, ListOpen
-from evensplit.core.delivery.outcomes import Committed, NothingToDo, Superseded
+from evensplit.core.delivery.orders import Acquire, Append, CheckOpen, Ended, ListOpen, ReadLast
+from evensplit.core.delivery.outcomes import Committed, NothingToDo, Uncertain
 from evensplit.core.delivery.protocol import Judgement
 from evensplit.core.delivery.terms import State
 from evensplit.testing.sim.delivery import shell, task
@@ -45,7 +45,7 @@ class PlantedDelivery:
 
 
 def _read_unfenced(batch: Any) -> Any:
-    last = yield from protocol._read(batch)
+    last = yield ReadLast(batch.query)
     yield Acquire(batch.query)
     return last
 
@@ -72,7 +72,7 @@ def _always_open(self: Process, transactions: Any) -> Any:
     return dict.fromkeys(found, 60_000)
 
 
-def _stable_only(self: Process, query: str) -> Any:
+def _stable_only(self: Process, query: str, *, stable: bool) -> Any:
     held, log = self._holds(), self.ledger.log(shell.LEDGER)
     if held and held.is_read:
         return held.last
@@ -139,7 +139,7 @@ def _gives_back(self: Host, number: int, batch: int, then: bytes) -> Iterator[No
 
 def _aborts_when_fenced(batch: Any) -> Any:
     outcome = yield from _commit(batch)
-    if outcome == Superseded(None):
+    if outcome == Uncertain():
         yield from _abort_rest(batch.transactions, None)
     return outcome
 
@@ -185,13 +185,12 @@ PLANTED_DELIVERIES: Mapping[str, PlantedDelivery] = {
         "the ledger is read before others are fenced, and not again",
         ("D2",),
         (("_acquire", _read_unfenced, protocol),),
-        seed=34,
     ),
     "lists-late": PlantedDelivery(
         "open transactions are listed when the decision is there",
         ("D7",),
         (("commit", _lists_late, protocol),),
-        seed=564,
+        seed=782,
     ),
     "uncertain-fine": PlantedDelivery(
         "what the broker does not know counts as committed",
@@ -203,25 +202,24 @@ PLANTED_DELIVERIES: Mapping[str, PlantedDelivery] = {
         "a task that fails ends its transaction, and what it has sent comes late",
         ("D1", "D4", "D5"),
         (("_abort", _ends, task.Attempt),),
-        seed=6,
     ),
     "slot-again": PlantedDelivery(
         "a slot is used again within a batch",
         ("D7",),
         (("is_free", _any_slot, task),),
-        seed=30,
+        seed=28,
     ),
     "slot-of-later-batch": PlantedDelivery(
         "a slot is taken that a later batch has used",
         ("D7",),
         (("is_free", _not_used_for_it, task),),
-        seed=243,
+        seed=51,
     ),
     "slot-unanswered": PlantedDelivery(
         "a slot is taken whose InitProducerId was not answered",
         ("D7",),
         (("is_free", _used_or_asked, task),),
-        seed=177,
+        seed=203,
     ),
     "not-checked": PlantedDelivery(
         "it is not seen whether transactions are open",
@@ -239,65 +237,66 @@ PLANTED_DELIVERIES: Mapping[str, PlantedDelivery] = {
         "a batch that has no rows any more is done, without a look at the ledger",
         ("D3", "D7"),
         (("commit", _empty_unseen, protocol),),
-        seed=14,
+        seed=27,
     ),
     "empty-unsaid": PlantedDelivery(
         "that a batch has no rows is not said in the ledger",
         ("D3", "D7"),
         (("_decide_empty", _empty_unsaid, protocol),),
-        seed=45,
+        seed=65,
     ),
     "checks-first": PlantedDelivery(
         "what is left of transactions is looked at before open ones are listed, which takes its time",
         ("D7",),
         (("commit", _checks_first, protocol), ("LIST_MS", shell.DEADLINE_MS, shell)),
-        seed=2275,
+        seed=835,
     ),
     "no-hurry": PlantedDelivery(
         "a decision is sent when its transactions have expired meanwhile",
         ("D7",),
         (("_append", _without_hurry, Process),),
-        seed=3808,
+        seed=14041,
     ),
     "given-back-unanswered": PlantedDelivery(
         "a task that fails gives its slot back, though its abort was not answered",
         ("D7",),
         (("asking", _gives_back, Host),),
-        seed=319,
+        seed=2385,
     ),
     "aborted-unsaid": PlantedDelivery(
         "a batch is given up without a word in the ledger",
         ("D7",),
         (("abort", _without_aborted, protocol),),
-        seed=109,
+        seed=51,
     ),
     "left-open-unsaid": PlantedDelivery(
         "what is left open beside a decided batch is aborted without a word in the ledger",
         ("D7",),
         (("_finish_earlier", _left_open_unsaid, protocol),),
-        seed=3777,
+        seed=51,
     ),
     "given-up-decided": PlantedDelivery(
         "what was given up is decided all the same",
         ("D7",),
         (("judge", _nothing_given_up, protocol),),
-        seed=5192,
+        seed=3630,
     ),
     "fenced-aborts": PlantedDelivery(
         "who is fenced while it decides aborts what it has offered",
         ("D7",),
         (("commit", _aborts_when_fenced, protocol),),
-        seed=887,
+        seed=790,
     ),
     "rows-uncounted": PlantedDelivery(
         "it is not seen that a batch has other rows than those decided",
         ("D3",),
         (("_finish_earlier", _uncounted, protocol),),
-        seed=17,
+        seed=6,
     ),
     "superseded-writes": PlantedDelivery(
         "who is superseded decides all the same",
         ("D2",),
         (("judge", _decides_skipped, protocol),),
+        seed=2,
     ),
 }

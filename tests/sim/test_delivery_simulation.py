@@ -15,7 +15,7 @@ from tests.support.hash_seeds import printed_under
 
 SEEDS_QUICK = 180
 SEEDS = 6_000
-SEED_STEPS = 3
+SEED_STEPS = 2
 """Of a query with two batches, two tasks and two clusters."""
 
 Script = dict[tuple[str, int], str]

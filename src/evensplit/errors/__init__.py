@@ -41,7 +41,8 @@
     │   ├── RunSuperseded            another run of the query has taken over
     │   ├── TransactionNotEnded      decided, and not committed yet
     │   ├── TransactionTooOld        expired before it was decided
-    │   └── BatchIncomplete          decided, and a part of it is lost
+    │   ├── BatchIncomplete          decided, and a part of it is lost
+    │   └── DecisionUncertain        perhaps decided, which the next run sees
     ├── TransitionError              an event that cannot happen in the enumerator's state
     ├── LocalKafkaError              the broker or registry for tests did not start or stop
     ├── SimulationFailed             a simulated run broke a law
@@ -106,6 +107,7 @@ from evensplit.errors.user import (
 )
 from evensplit.errors.writing import (
     BatchIncomplete,
+    DecisionUncertain,
     LedgerError,
     RecordTooLarge,
     RowRefused,
@@ -134,6 +136,7 @@ __all__ = [
     "ConditionFailed",
     "CorruptRecordsError",
     "DataLossError",
+    "DecisionUncertain",
     "EvenSplitError",
     "LedgerError",
     "LibraryMissing",

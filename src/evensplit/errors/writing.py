@@ -98,6 +98,20 @@ class TransactionTooOld(WriteError):
     )
 
 
+class DecisionUncertain(WriteError):
+    """It is not known whether a batch is decided. The next run sees, and finishes it or writes it again."""
+
+    id = "ES-808"
+    cause = (
+        "The ledger refused the decision about a batch at its end: another run of the query has begun to decide, or "
+        "the ledger's broker was away for longer than the ledger waits. The decision may be there all the same."
+    )
+    cure = (
+        "Restart the query: it looks into the ledger first. If that happens again, see whether the query was started "
+        "twice on one checkpoint, and let one run live."
+    )
+
+
 class BatchIncomplete(WriteError):
     """A transaction of a decided batch expired before it could be committed: its records are lost to readers.
 

@@ -35,7 +35,7 @@ class WriteOutcome(StrEnum):
     INCOMPLETE = "incomplete"
     """Decided, and some transactions were aborted before they could be committed: their records are lost."""
     FAILED = "failed"
-    """A cluster, or the ledger, could not be asked. The next run sees what was decided."""
+    """A cluster, or the ledger, could not be asked, or did not say for certain. The next run sees what was decided."""
 
 
 VISIBLE = frozenset({WriteOutcome.WRITTEN, WriteOutcome.DECIDED, WriteOutcome.FINISHED})

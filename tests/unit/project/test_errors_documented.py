@@ -66,6 +66,7 @@ PROVOKED = {
     "ES-805": "tests/unit/spark/sink/test_deciding.py",
     "ES-806": "tests/unit/spark/sink/test_deciding.py",
     "ES-807": "tests/unit/spark/sink/test_deciding.py",
+    "ES-808": "tests/unit/spark/sink/test_deciding.py",
 }
 """A file of tests with one that provokes the error."""
 

@@ -43,6 +43,8 @@ class Acquire:
     """
 
     query: str
+    anew: bool = False
+    """Also if the process holds the query already: there is a decision that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class ReadLast:
     """
 
     query: str
+    stable: bool = False
+    """Up to the last stable offset, which waits for nobody. It may not be the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,8 @@ class Append:
     """Append a decision, in a transaction. Answer: whether it is there for certain.
 
     It has `within_ms` milliseconds, from the order on: after that nothing more of it is sent, and the shell raises.
-    None: as long as the shell waits for anything.
+    None: as long as the shell waits for anything. A commit that was sent in time may still be carried out later, but
+    not after the ledger's own transaction has expired.
 
     False: another process has acquired since, or the broker no longer knows this one. It may be there all the same (the
     answer to its commit was lost, and then it was fenced), so that nothing of it may be aborted. Where nobody answers

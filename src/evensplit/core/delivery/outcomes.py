@@ -39,8 +39,16 @@ class GivenUp:
 class Superseded:
     """Another driver has taken over, or the checkpoint is older than the ledger. Nothing was decided."""
 
-    last: Decision | None
-    """What the ledger has; None: not read, since another process has acquired the query."""
+    last: Decision
+    """What the ledger has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertain:
+    """The ledger has refused the decision, but may have it all the same. Nothing was ended; the next run sees.
+
+    Another process has acquired the query, or what was begun in the ledger has expired.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,7 @@ Outcome = (
     | Finished
     | GivenUp
     | Superseded
+    | Uncertain
     | TooOld
     | Incomplete
     | NotEnded

@@ -37,6 +37,7 @@ from evensplit.core.delivery.outcomes import (
     Outcome,
     Superseded,
     TooOld,
+    Uncertain,
 )
 from evensplit.core.delivery.terms import (
     COMMIT_MIN_MS,
@@ -130,12 +131,8 @@ def commit(batch: Batch) -> Steps:
     """Decide the batch and commit what was offered; or finish what was decided before."""
     last = yield from _acquire(batch)
     judged = judge(last, batch.number, batch.transactions)
-    if judged in (Judgement.SUPERSEDED, Judgement.GIVEN_UP):
-        yield from _abort_rest(batch.transactions, last)
-        return Superseded(last) if judged is Judgement.SUPERSEDED else GivenUp()
-    if judged is Judgement.DECIDED:
-        assert last is not None
-        return (yield from _finish_earlier(batch, last, counted=True))
+    if last is not None and judged is not Judgement.FREE:
+        return (yield from _take_over(batch, last, judged, counted=True))
     if any(task.skipped for task in batch.offered):
         return DecisionMissing(last)
     if not batch.transactions:
@@ -150,7 +147,7 @@ def commit(batch: Batch) -> Steps:
         return TooOld(old)
     decision = Decision(batch.query, batch.number, State.DECIDED, batch.transactions, batch.now_ms, strays)
     if not (yield Append(decision, min(left_ms.values()) - COMMIT_MIN_MS)):
-        return Superseded(None)
+        return Uncertain()
     lost, open_ = yield from _end(batch, decision)
     yield from _abort_rest(strays, decision)
     return _outcome(batch, Committed(decision, lost), open_)
@@ -159,7 +156,7 @@ def commit(batch: Batch) -> Steps:
 def _decide_empty(batch: Batch) -> Steps:
     """Write down that a batch has no rows: another run may have had some, and decide these once Spark has gone on."""
     if not (yield Append(Decision(batch.query, batch.number, State.DECIDED, (), batch.now_ms))):
-        return Superseded(None)
+        return Uncertain()
     return NothingToDo()
 
 
@@ -167,17 +164,13 @@ def abort(batch: Batch) -> Steps:
     """Give up what was offered, and what else is open, and abort it; or finish the batch, if it was decided before."""
     last = yield from _acquire(batch)
     judged = judge(last, batch.number)
-    if judged is Judgement.SUPERSEDED:
-        yield from _abort_rest(batch.transactions, last)
-        return Superseded(last)
-    if judged is Judgement.DECIDED:
-        assert last is not None
-        return (yield from _finish_earlier(batch, last, counted=False))
+    if last is not None and judged is not Judgement.FREE:
+        return (yield from _take_over(batch, last, judged, counted=False))
     strays = yield from _list_strays(batch, last)
     # What was given up before stays so: somebody may still offer it, and an order to abort it may still arrive.
     given_up = _given_up((*batch.transactions, *strays), () if last is None else last.given_up)
     if not (yield Append(Decision(batch.query, batch.number, State.ABORTED, (), batch.now_ms, given_up))):
-        return Superseded(None)
+        return Uncertain()
     yield from _abort_rest((*batch.transactions, *strays), None)
     return GivenUp()
 
@@ -185,16 +178,15 @@ def abort(batch: Batch) -> Steps:
 def _acquire(batch: Batch) -> Generator[Order, Answer, Decision | None]:
     """The last decision, which nobody else can change any more, unless the batch is superseded.
 
-    The ledger is read before, too: who is superseded must not fence the one that has taken over.
+    The ledger is read before, too: who is superseded must not fence the one that has taken over. That does not wait for
+    what is open there, which may be of this query's own driver that was killed: to acquire aborts it.
     """
-    last = yield from _read(batch)
+    last = cast("Decision | None", (yield ReadLast(batch.query, stable=True)))
     if judge(last, batch.number) is Judgement.SUPERSEDED:
         return last
-    yield Acquire(batch.query)
-    return (yield from _read(batch))
-
-
-def _read(batch: Batch) -> Generator[Order, Answer, Decision | None]:
+    # A task has found the batch decided. If this process holds the query and does not know that, it was taken over.
+    skipped = any(task.skipped for task in batch.offered)
+    yield Acquire(batch.query, anew=skipped and judge(last, batch.number) is not Judgement.DECIDED)
     return cast("Decision | None", (yield ReadLast(batch.query)))
 
 
@@ -202,6 +194,14 @@ def _list_strays(batch: Batch, last: Decision | None) -> Generator[Order, Answer
     """What is open of the query's tasks, and was neither offered nor decided."""
     listed = cast("tuple[Transaction, ...]", (yield ListOpen(batch.query)))
     return _without(listed, (*batch.transactions, *_decided_in(last)))
+
+
+def _take_over(batch: Batch, last: Decision, judged: Judgement, *, counted: bool) -> Steps:
+    """Do what the ledger says of a batch that is not free."""
+    if judged is Judgement.DECIDED:
+        return (yield from _finish_earlier(batch, last, counted=counted))
+    yield from _abort_rest(batch.transactions, last)
+    return Superseded(last) if judged is Judgement.SUPERSEDED else GivenUp()
 
 
 def _finish_earlier(batch: Batch, decision: Decision, *, counted: bool) -> Steps:
@@ -213,9 +213,8 @@ def _finish_earlier(batch: Batch, decision: Decision, *, counted: bool) -> Steps
     if strays and not open_:
         # Another driver may have taken the batch for done, and these may be of its next one: it must not decide them.
         given_up = _given_up(strays, decision.given_up)
-        if not (yield Append(replace(decision, given_up=given_up))):
-            return Superseded(None)
-        yield from _abort_rest(strays, None)
+        if (yield Append(replace(decision, given_up=given_up))):
+            yield from _abort_rest(strays, None)
     rows = batch.rows if counted and not batch.accepted and isinstance(outcome, Finished) else None
     if rows is not None and rows != sum(one.records for one in decision.transactions):
         return DifferentRows(decision, rows)

@@ -63,11 +63,11 @@ class Conductor:
     def carry_out(self, order: Order) -> Answer:
         """The answer to one order."""
         match order:
-            case Acquire(query):
-                self._ledger.acquire(query)
+            case Acquire(query, anew):
+                self._ledger.acquire(query, anew=anew)
                 return None
-            case ReadLast(query):
-                return self._ledger.last(query)
+            case ReadLast(query, stable):
+                return self._ledger.last(query, stable=stable)
             case Append(decision, within_ms):
                 return self._ledger.append(decision, within_ms)
             case CheckOpen(transactions):

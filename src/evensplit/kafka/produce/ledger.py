@@ -13,7 +13,8 @@ Records:
 All of a query are in one partition: that of its first decision, which is chosen by murmur2 of its id. So it has to be
 looked for in all partitions, since the topic may have got more of them meanwhile. Processes that know of different
 numbers of partitions find it all the same; and one of them at a time can append, since the id that fences them is the
-query's, and they read after they have acquired it.
+query's, and they read after they have acquired it. That relies on a broker that knows of all partitions: one whose
+metadata is older than the first decision could hide it.
 
 Drivers read up to the end of the log, and wait for what is open before it, be it of other queries: brokers do not say
 which transactions are aborted behind the first open one. Whoever is killed in an append leaves it open, for TIMEOUT_MS
@@ -166,13 +167,13 @@ class Ledger:
             self._forget()
         return found is not None
 
-    def acquire(self, query: str) -> None:
+    def acquire(self, query: str, *, anew: bool = False) -> None:
         """Let no other process append decisions of this query any more, until one of them acquires in its turn.
 
-        If this process has done so, and as far as it knows nobody has since, nothing is sent.
+        If this process has done so, and as far as it knows nobody has since, nothing is sent, unless `anew` says so.
         """
         held = self._held_of(query)
-        if held is None or time.monotonic() - held.acquired_s > HELD_MAX_S:
+        if anew or held is None or time.monotonic() - held.acquired_s > HELD_MAX_S:
             self._held.pop(query, None)
             name = self.transactional_id(query)
             identity = self._transactions.init(name, self._timeout_ms)
@@ -180,17 +181,18 @@ class Ledger:
             self._count_partitions()
             self._held[query] = _Held(identity, self._transactions.transaction_version(name), time.monotonic())
 
-    def last(self, query: str) -> Decision | None:
+    def last(self, query: str, *, stable: bool = False) -> Decision | None:
         """The last decision of a query, up to the log's end as it is now, or when it was acquired; None if it has none.
 
-        Open transactions of others before that end are waited for, until the request timeout.
+        Open transactions of others before that end are waited for, until the request timeout. `stable`: where the query
+        is not held, only what is before them is read, and nothing is waited for.
         """
         held = self._held_of(query)
         if held is not None and held.read:
             return held.last
         if not self._partitions:
             self._count_partitions()
-        last, partition = self._read(query, undecided=True)
+        last, partition = self._read(query, undecided=held is not None or not stable)
         if held is not None:
             held.read, held.last, held.partition = True, last, partition
         return last

@@ -13,6 +13,7 @@ from evensplit.core.delivery.orders import Fate
 from evensplit.core.delivery.terms import LEFT_MIN_MS, Transaction
 from evensplit.errors.writing import (
     BatchIncomplete,
+    DecisionUncertain,
     LedgerError,
     RunSuperseded,
     TransactionNotEnded,
@@ -22,6 +23,7 @@ from evensplit.errors.writing import (
 from evensplit.explain.delivered import delivered, sent, timed
 from evensplit.explain.written import ClusterWritten
 from evensplit.kafka.produce.conduct import Conductor
+from evensplit.kafka.produce.ledger import TIMEOUT_MS
 from evensplit.spark.sink.clients import ledger_of, transaction_clients
 from evensplit.spark.sink.messages import TaskMessage
 from evensplit.spark.sink.options import WriteOptions
@@ -97,12 +99,13 @@ def error_of(
         case outcomes.NothingToDo() | outcomes.Committed() | outcomes.Finished():
             return None
         case outcomes.Superseded(last):
-            why = (
-                "another process has begun to decide for this query"
-                if last is None
-                else f"the ledger has batch {last.batch}, {last.state}"
+            return RunSuperseded(f"{where}: not decided, since the ledger has batch {last.batch}, {last.state}")
+        case outcomes.Uncertain():
+            return DecisionUncertain(
+                f"cluster {ledger_cluster!r}: {where}: the ledger refused the decision, and may have it all the same. "
+                "Either another process has begun to decide for this query, or the ledger's broker was away for "
+                f"{TIMEOUT_MS // 1000} s. Restart the query, which sees"
             )
-            return RunSuperseded(f"{where}: not decided, since {why}")
         case outcomes.GivenUp():
             return RunSuperseded(f"{where}: not decided, since it was given up before")
         case outcomes.TooOld(transactions):

@@ -16,6 +16,7 @@ from evensplit.core.delivery.terms import Decision, State, Transaction, Written
 from evensplit.errors import ClusterUnreachable
 from evensplit.errors.writing import (
     BatchIncomplete,
+    DecisionUncertain,
     LedgerError,
     RunSuperseded,
     TransactionNotEnded,
@@ -44,7 +45,6 @@ def _raise(outcome: outcomes.Outcome) -> None:
 @pytest.mark.parametrize(
     "outcome, part",
     [
-        (outcomes.Superseded(None), "another process has begun to decide"),
         (outcomes.Superseded(DECISION), "the ledger has batch 4, decided"),
         (outcomes.GivenUp(), "given up before"),
         (outcomes.DifferentRows(DECISION, 9), "the query was changed"),
@@ -54,6 +54,11 @@ def _raise(outcome: outcomes.Outcome) -> None:
 def test_what_another_one_decides_is_superseded(outcome: outcomes.Outcome, part: str) -> None:
     with pytest.raises(RunSuperseded, match=part):
         _raise(outcome)
+
+
+def test_what_the_ledger_refused_may_be_decided() -> None:
+    with pytest.raises(DecisionUncertain, match=r"cluster 'west'.*may have it all the same"):
+        _raise(outcomes.Uncertain())
 
 
 def test_what_expired_before_it_was_decided_is_too_old() -> None:
@@ -139,7 +144,7 @@ def test_a_commit_that_fails_raises_what_it_is(monkeypatch: pytest.MonkeyPatch) 
     [
         (outcomes.GivenUp(), (logging.INFO, "query q, batch 4: given up, and its transactions are aborted")),
         (outcomes.Finished(DECISION), None),
-        (outcomes.Superseded(None), (logging.WARNING, "another process has begun to decide")),
+        (outcomes.Uncertain(), (logging.WARNING, "another process has begun to decide")),
         (outcomes.NotEnded(DECISION, (ONE,)), (logging.WARNING, "decided, and not all of it is committed")),
         (outcomes.Incomplete(DECISION, (ONE,)), (logging.WARNING, "set acceptIncomplete to 4")),
     ],

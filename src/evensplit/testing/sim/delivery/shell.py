@@ -95,10 +95,10 @@ class Process:
     def carry_out(self, order: Order) -> Steps:
         """The answer to one order."""
         match order:
-            case Acquire(query):
-                return (yield from self._acquire(query))
-            case ReadLast(query):
-                return (yield from self._read(query))
+            case Acquire(query, anew):
+                return (yield from self._acquire(query, anew=anew))
+            case ReadLast(query, stable):
+                return (yield from self._read(query, stable=stable))
             case Append(decision, within_ms):
                 return (yield from self._append(decision, within_ms))
             case CheckOpen(transactions):
@@ -118,21 +118,21 @@ class Process:
     def _ask(self, cluster: str, says: str, effect: Callable[[], Any], deadline_ms: int = DEADLINE_MS) -> Steps:
         return (yield from ask(self.world, Call(cluster, says, effect), deadline_ms))
 
-    def _acquire(self, query: str) -> Steps:
-        if self._holds():
+    def _acquire(self, query: str, *, anew: bool) -> Steps:
+        if self._holds() and not anew:
             return
         name = ledger_id(PREFIX, query)
         until_ms = self.world.now_ms + MEMORY_MS
         producer = yield from self._ask("a", f"init {name}", lambda: self.ledger.init(name, LEDGER_TIMEOUT_MS))
         self.held = Held(producer, until_ms)
 
-    def _read(self, query: str) -> Steps:
+    def _read(self, query: str, *, stable: bool) -> Steps:
         held, log = self._holds(), self.ledger.log(LEDGER)
         if held and held.is_read:
             return held.last
-        end = yield from self._ask("a", "end of the ledger", lambda: len(log.entries))
+        end = 0 if stable and not held else (yield from self._ask("a", "end of the ledger", lambda: len(log.entries)))
         until_ms = self.world.now_ms + DEADLINE_MS
-        while (yield from self._ask("a", "stable end of the ledger", lambda: log.stable_end)) < end:
+        while end and (yield from self._ask("a", "stable end of the ledger", lambda: log.stable_end)) < end:
             if self.world.now_ms > until_ms:
                 raise Failed("a transaction in the ledger is open for too long")
             yield Sleep(200)
