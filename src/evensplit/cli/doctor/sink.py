@@ -26,7 +26,13 @@ from evensplit.errors import BrokerError, UnsupportedBroker
 from evensplit.kafka.admin.cluster_session import Session
 from evensplit.kafka.produce.coordination.broker_settings import topic_setting
 from evensplit.kafka.produce.coordination.coordinators import Coordinators, Question
-from evensplit.kafka.produce.decisions.topic import check_ledger, ledger_partitions, may_create
+from evensplit.kafka.produce.decisions.topic import (
+    check_ledger,
+    lacking_replicas,
+    ledger_partitions,
+    may_create,
+    more_replicas,
+)
 from evensplit.kafka.produce.ledger import append_timeout_ms
 from evensplit.kafka.produce.transactions import TransactionClient
 from evensplit.kafka.wire.api import DESCRIBE_TRANSACTIONS, END_TXN, END_TXN_VERSION_1
@@ -221,6 +227,8 @@ class _Look:
         missing = [name for name, bit in (("Read", READ), ("Write", WRITE)) if not rights & bit]
         if missing:
             raise Wrong(f"this user may not {' and '.join(missing)} it", _LEDGER)
+        if lacking := lacking_replicas(self.session, topic):
+            raise Doubt(f"{kept}: {lacking}", more_replicas(name))
         policy = topic_setting(self.session, name, "cleanup.policy", deadline)
         if policy is None:
             raise Doubt(

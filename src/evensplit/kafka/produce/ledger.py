@@ -47,7 +47,13 @@ from evensplit.kafka.fetch.connection_pool import POOL, Pool
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.produce.decisions.log import LedgerLog
 from evensplit.kafka.produce.decisions.records import Entry, partition_of, send_entries
-from evensplit.kafka.produce.decisions.topic import MESSAGE_BYTES_MAX, check_ledger, create_ledger, ledger_partitions
+from evensplit.kafka.produce.decisions.topic import (
+    MESSAGE_BYTES_MAX,
+    check_ledger,
+    create_ledger,
+    ledger_partitions,
+    warn_if_lacking,
+)
 from evensplit.kafka.produce.problems import TOO_LARGE
 from evensplit.kafka.produce.terms import Identity
 from evensplit.kafka.produce.transactions import TransactionClient
@@ -144,6 +150,8 @@ class Ledger:
     def prepare(self, timeout_ms: int | None = None) -> None:
         """Create the topic if it is missing, and check it if it is there. It may be called again, at little cost.
 
+        One that has fewer replicas than it could have is warned of once.
+
         `timeout_ms`: how long transactions are to be open at most; the brokers have to allow it, as far as they say.
 
         Raises:
@@ -155,6 +163,7 @@ class Ledger:
                 self._partitions = create_ledger(session, self.topic, deadline)
             else:
                 check_ledger(session, self.topic, deadline)
+                warn_if_lacking(session, self.topic, deadline)
                 self._partitions = found
         if timeout_ms is not None:
             self._transactions.check_timeout(timeout_ms)

@@ -156,16 +156,25 @@ def read_list_transactions(reader: Reader, version: int) -> ListTransactions:
 
 
 @dataclass(slots=True)
+class Setting:
+    """A setting; its value is empty where it has none or is a secret."""
+
+    name: str
+    value: str
+
+
+@dataclass(slots=True)
 class CreatedTopic:
     """Whether a topic was created, and if not, why, in the broker's words.
 
-    `replication_factor`: -1 if the broker does not say.
+    `replication_factor`, `configs`: what it has, by default or by the request; -1 and none if the broker does not say.
     """
 
     name: str
     error_code: int
     error_message: str
     replication_factor: int
+    configs: list[Setting]
 
 
 @dataclass(slots=True)
@@ -183,13 +192,12 @@ def read_create_topics(reader: Reader, version: int) -> CreateTopics:
         name = reader.text()
         if version >= 7:
             reader.uuid_text()
-        topics.append(CreatedTopic(name, reader.int16(), reader.text_or_none() or "", -1))
+        topics.append(CreatedTopic(name, reader.int16(), reader.text_or_none() or "", -1, []))
         if version >= 5:
             reader.int32()  # partitions
             topics[-1].replication_factor = reader.int16()
             for _ in reader.entries(_SETTING_BYTES_MIN):
-                reader.text()
-                reader.text_or_none()
+                topics[-1].configs.append(Setting(reader.text(), reader.text_or_none() or ""))
                 reader.boolean()  # whether it can only be read
                 reader.int8()  # where it comes from
                 reader.boolean()  # whether it is a secret
@@ -198,14 +206,6 @@ def read_create_topics(reader: Reader, version: int) -> CreateTopics:
     if not topics:
         raise Undecodable("it has no entry, expected one for what was asked")
     return CreateTopics(topics)
-
-
-@dataclass(slots=True)
-class Setting:
-    """A setting; its value is empty where it has none or is a secret."""
-
-    name: str
-    value: str
 
 
 @dataclass(slots=True)

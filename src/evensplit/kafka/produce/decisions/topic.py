@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import partial
+from typing import NamedTuple
 
+from evensplit.core.text import counted
 from evensplit.errors import ClusterError, ClusterUnreachable, LedgerError
 from evensplit.kafka.admin.cluster_session import Backoff, Session
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.produce.coordination.broker_settings import topic_setting
 from evensplit.kafka.wire.api import CREATE_TOPICS
 from evensplit.kafka.wire.error_codes import (
+    INVALID_REPLICATION_FACTOR,
     NOT_CONTROLLER,
     TOPIC_ALREADY_EXISTS,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -31,15 +34,19 @@ CONFIG = {"cleanup.policy": "compact", "max.message.bytes": str(MESSAGE_BYTES_MA
 REPLICAS = 3
 """How many there are at least, if there are so many brokers: one that is gone for good must not take decisions along.
 
-Kafka's own default is 1. Where the brokers' default is higher it is kept; before Kafka 2.4 there is none.
+Kafka's own default is 1. Where the brokers' default is known and higher, it is kept; before Kafka 2.4 there is none.
 """
 
-_IN_SYNC = {"min.insync.replicas": "2"}
-"""What a topic with three replicas or more is created with as well: a decision that counts is on two brokers."""
+_IN_SYNC = "min.insync.replicas"
+_IN_SYNC_MIN = 2
+"""With three replicas or more, a decision that counts is on so many brokers, or on more if that is their default."""
 
 _POLICY = "cleanup.policy"
 _TO_USE = "operations Read and Write on the topic"
 _TO_CREATE = "operation Create on the topic"
+
+_warned: set[tuple[str, str]] = set()
+"""Of which topics, by cluster, this process has warned."""
 
 log = logging.getLogger("evensplit")
 
@@ -66,6 +73,14 @@ def ledger_partitions(session: Session, topic: str, deadline: Deadline) -> int |
             raise ClusterUnreachable(session.cluster, f"the ledger's topic {topic!r} has partitions without a leader")
 
 
+class _Wanted(NamedTuple):
+    """How the topic is to be created. `by_default`: with as many replicas as brokers say, and not with `replicas`."""
+
+    replicas: int
+    by_default: bool
+    config: Mapping[str, str]
+
+
 def create_ledger(session: Session, topic: str, deadline: Deadline) -> int:
     """Create the topic, or find that another process has just done so. Returns how many partitions it has.
 
@@ -73,20 +88,13 @@ def create_ledger(session: Session, topic: str, deadline: Deadline) -> int:
         LedgerError: it cannot be created; it says how to do it by hand.
         ClusterUnreachable: no broker answered in time, or the topic is nowhere to be seen.
     """
+    wanted = _wanted(session, topic, deadline)
+    answer = _settled(session, topic, deadline, wanted)
+    if not answer.error_code:
+        log.warning("cluster %r: created the topic %r, in which this query's decisions are", session.cluster, topic)
+    elif answer.error_code != TOPIC_ALREADY_EXISTS:
+        raise _not_created(session, topic, answer, wanted)
     backoff = Backoff(session.settings)
-    by_default = _create(session, topic, deadline, CONFIG, only_checked=True).replication_factor
-    enough = not 0 < by_default < _replicas(session)
-    config = _config(by_default if enough else _replicas(session))
-    while True:
-        answer = _create(session, topic, deadline, config, by_default=enough)
-        code = answer.error_code
-        if not code:
-            log.warning("cluster %r: created the topic %r, in which this query's decisions are", session.cluster, topic)
-        if code in (0, TOPIC_ALREADY_EXISTS):
-            break
-        if not is_retriable(code) or deadline.passed:
-            raise _not_created(session, topic, answer)
-        backoff.pause(deadline)
     while (found := ledger_partitions(session, topic, deadline)) is None:
         backoff.pause(deadline)
         if deadline.passed:
@@ -95,35 +103,64 @@ def create_ledger(session: Session, topic: str, deadline: Deadline) -> int:
 
 
 def may_create(session: Session, topic: str, deadline: Deadline) -> None:
-    """See whether the topic could be created, without doing so. Raises as `create_ledger`."""
-    answer = _create(session, topic, deadline, CONFIG, only_checked=True)
+    """See whether the topic could be created as `create_ledger` does, without doing so. Raises the same."""
+    wanted = _wanted(session, topic, deadline)
+    answer = _settled(session, topic, deadline, wanted, only_checked=True)
     if answer.error_code not in (0, TOPIC_ALREADY_EXISTS):
-        raise _not_created(session, topic, answer)
+        raise _not_created(session, topic, answer, wanted)
 
 
-def _not_created(session: Session, topic: str, answer: CreatedTopic) -> LedgerError:
-    config = " ".join(f"--config {name}={value}" for name, value in _config(_replicas(session)).items())
+def _wanted(session: Session, topic: str, deadline: Deadline) -> _Wanted:
+    """What to ask for, by what brokers say that they would do by themselves.
+
+    Those that do not say it (without the right DescribeConfigs, or before Kafka 2.4) may have one replica in mind.
+    """
+    told = _settled(session, topic, deadline, _Wanted(_replicas(session), True, CONFIG), only_checked=True)
+    replicas = max(told.replication_factor, _replicas(session))
+    # By default they want more replicas than there are brokers, as while some are away. Fewer are no cure for that.
+    refused = told.error_code == INVALID_REPLICATION_FACTOR
+    in_sync = next((one.value for one in told.configs if one.name == _IN_SYNC), "")
+    kept = in_sync.isdecimal() and int(in_sync) >= _IN_SYNC_MIN
+    more = {} if kept or replicas < REPLICAS else {_IN_SYNC: str(_IN_SYNC_MIN)}
+    wanted = _Wanted(replicas, refused or told.replication_factor == replicas, {**CONFIG, **more})
+    if is_retriable(told.error_code):
+        raise _not_created(session, topic, told, wanted)
+    return wanted
+
+
+def _not_created(session: Session, topic: str, answer: CreatedTopic, wanted: _Wanted) -> LedgerError:
+    config = " ".join(f"--config {name}={value}" for name, value in wanted.config.items())
     why = describe_code(answer.error_code, _TO_CREATE)
     said = f" ({answer.error_message})" if answer.error_message else ""
     return LedgerError(
         f"{_where(session, topic)} does not exist, and cannot be created: {why}{said}. Create it yourself: "
-        f"kafka-topics.sh --create --topic {topic} --partitions 1 --replication-factor {_replicas(session)} {config}"
+        f"kafka-topics.sh --create --topic {topic} --partitions 1 --replication-factor {wanted.replicas} {config}"
     )
+
+
+def _settled(
+    session: Session, topic: str, deadline: Deadline, wanted: _Wanted, *, only_checked: bool = False
+) -> CreatedTopic:
+    """What brokers answer, asked again until the deadline if that may change."""
+    backoff = Backoff(session.settings)
+    while True:
+        answer = _create(session, topic, deadline, wanted, only_checked=only_checked)
+        if not is_retriable(answer.error_code):
+            return answer
+        backoff.pause(deadline)
+        if deadline.passed:
+            return answer
 
 
 def _create(
     session: Session,
     topic: str,
     deadline: Deadline,
-    config: Mapping[str, str],
+    wanted: _Wanted,
     *,
-    by_default: bool = True,
-    only_checked: bool = False,
+    only_checked: bool,
 ) -> CreatedTopic:
-    """Ask the brokers until one does not name the controller, as none does in a cluster without ZooKeeper.
-
-    `by_default`: with as many replicas as the brokers have by default, if they have one.
-    """
+    """Ask the brokers until one does not name the controller, as none does in a cluster without ZooKeeper."""
     timeout_ms = max(int(deadline.remaining_s * 500), 1)
     trouble: ClusterError | None = None
     told: CreatedTopic | None = None
@@ -132,10 +169,10 @@ def _create(
         write_create_topic,
         topic,
         1,
-        _replicas(session),
-        config,
+        wanted.replicas,
+        wanted.config,
         timeout_ms,
-        by_default=by_default,
+        by_default=wanted.by_default,
         only_checked=only_checked,
     )
     for node in sorted(session.brokers):
@@ -172,14 +209,42 @@ def check_ledger(session: Session, topic: str, deadline: Deadline) -> None:
         )
 
 
+def warn_if_lacking(session: Session, topic: str, deadline: Deadline) -> None:
+    """Warn of a topic that could have more replicas, once in this process. Raises ClusterUnreachable."""
+    if (session.cluster, topic) in _warned:
+        return
+    for found in session.metadata([topic], deadline).topics:
+        if lacking := lacking_replicas(session, found):
+            _warned.add((session.cluster, topic))
+            log.warning("%s, %s. %s", _where(session, topic), lacking, more_replicas(topic))
+
+
+def lacking_replicas(session: Session, topic: MetadataTopic) -> str:
+    """What it means that a ledger's topic has fewer replicas than it could have, in a clause; empty if it has enough.
+
+    The session has to have the cluster's metadata.
+    """
+    wanted = _replicas(session)
+    few = sorted((one.replicas, one.partition_index) for one in topic.partitions if one.replicas < wanted)
+    if not few:
+        return ""
+    replicas, number = few[0]
+    others = f" (and {counted(len(few) - 1, 'more partition')} too few)" if len(few) > 1 else ""
+    away = "its broker is" if replicas == 1 else f"its {replicas} brokers are"
+    return (
+        f"partition {number} has {counted(replicas, 'replica')}, expected {wanted}{others}: nothing can be decided "
+        f"while {away} away"
+    )
+
+
+def more_replicas(topic: str) -> str:
+    """What to do if replicas are lacking."""
+    return f"Give {topic} more replicas, with kafka-reassign-partitions.sh"
+
+
 def _replicas(session: Session) -> int:
     """How many the topic is to have at least, by the brokers that are known."""
     return min(REPLICAS, len(session.brokers))
-
-
-def _config(replicas: int) -> Mapping[str, str]:
-    """What a topic with so many replicas is created with; -1: how many is not known."""
-    return {**CONFIG, **_IN_SYNC} if replicas >= REPLICAS else CONFIG
 
 
 def _where(session: Session, topic: str) -> str:
