@@ -112,8 +112,9 @@ class ProduceCluster:
         """Broker, version and partitions of each."""
         self.metadata_asked = 0
         self.limit = 1 << 20
-        """The topic's max.message.bytes. `limit_told`: whether users may know it; `limit_asked`: how often they did."""
-        self.limit_told = True
+        """The topic's max.message.bytes. `limit_asked`: how often users wanted to know it."""
+        self.limit_code: int | None = 0
+        """Kafka's answer to that; None: it is not answered."""
         self.limit_asked = 0
         self.joined: list[list[tuple[str, int]]] = []
 
@@ -202,7 +203,7 @@ class ProduceBroker:
                 message = self._produce(version, request, fate)
             else:
                 message = (self._metadata if api is METADATA else self._configs)(version, request)
-        if fate.silent:
+        if fate.silent or message is None:
             return
         if fate.cut:
             socket.break_off("reset")
@@ -253,19 +254,21 @@ class ProduceBroker:
 
     def _configs(self, version: int, request: Any) -> Any:
         self._cluster.limit_asked += 1
+        code = self._cluster.limit_code
+        if code is None:
+            return None
         response = response_class(DESCRIBE_CONFIGS)
         result = response.DescribeConfigsResult
         (asked,) = request.resources
         setting = result.DescribeConfigsResourceResult(
             version=version, name=asked.configuration_keys[0], value=str(self._cluster.limit), config_source=1
         )
-        told = self._cluster.limit_told
         found = result(
             version=version,
-            error_code=0 if told else 29,
+            error_code=code,
             resource_type=2,
             resource_name=asked.resource_name,
-            configs=[setting] if told else [],
+            configs=[] if code else [setting],
         )
         return response(version=version, results=[found])
 

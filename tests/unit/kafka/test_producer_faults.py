@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pyarrow as pa
@@ -332,11 +333,52 @@ def test_limit_is_asked_for_again_once_a_batch_was_refused() -> None:
     assert cluster.limit_asked == 2
 
 
-def test_batch_that_is_too_long_where_the_limit_may_not_be_known() -> None:
-    cluster = ProduceCluster([13], 1)
-    cluster.limit, cluster.limit_told = 200, False
+def too_long(cluster: ProduceCluster) -> str:
+    """What is said of a batch that is too long."""
     producer = cluster.producer()
     producer.write(rows([b"." * 90] * 10), producer.topic("orders"))
-    said = rf"a record batch of 2 records .*\({TOO_LARGE}\)\. Set kafka\.batch\.size to less.* DescribeConfigs"
-    with pytest.raises(WriteError, match=said):
+    with pytest.raises(WriteError) as caught:
         producer.flush()
+    said = str(caught.value)
+    assert re.search(rf"a record batch of 2 records .*\({TOO_LARGE}\)\. ", said)
+    return said
+
+
+def test_batch_that_is_too_long_where_the_limit_may_not_be_known() -> None:
+    """That is kept for a while. Until a batch is refused: then the limit is asked for again."""
+    cluster = ProduceCluster([13], 1)
+    cluster.limit, cluster.limit_code = 200, 29
+    for _ in range(2):
+        cluster.producer().topic("orders")
+        cluster.clock.pass_us(290_000_000)
+    assert re.search(r"Set kafka\.batch\.size to less.* DescribeConfigs", too_long(cluster))
+    assert cluster.limit_asked == 1
+    cluster.producer().topic("orders")
+    assert cluster.limit_asked == 2
+
+
+@pytest.mark.parametrize("code, why", [(None, "b0:9092"), (3, r"UNKNOWN_TOPIC_OR_PARTITION \(3\)")])
+def test_limit_that_was_not_answered_is_asked_for_again_after_a_while(code: int | None, why: str) -> None:
+    """Not by each task: a broker that does not answer would cost each of them some seconds."""
+    cluster = ProduceCluster([13], 1)
+    cluster.limit, cluster.limit_code = 200, code
+    assert re.search(rf"Set kafka\.batch\.size to less.* when they were asked none did: .*{why}", too_long(cluster))
+    asked = cluster.limit_asked
+    cluster.producer().topic("orders")
+    again = cluster.limit_asked
+    assert again > asked, "since a batch was refused"
+    cluster.producer().topic("orders")
+    assert cluster.limit_asked == again
+    cluster.clock.pass_us(31_000_000)
+    cluster.limit_code = 0
+    producer = cluster.producer()
+    producer.write(rows([b"." * 90] * 10), producer.topic("orders"))
+    producer.flush()
+
+
+def test_limit_that_was_lowered_is_said() -> None:
+    cluster = ProduceCluster([13], 1)
+    cluster.limit = 2000
+    cluster.producer().topic("orders")
+    cluster.limit = 200
+    assert "It was 2,000 when it was asked for last" in too_long(cluster)

@@ -98,8 +98,6 @@ def no_topic(cluster: str, topic: str, code: int) -> WriteError:
 def refused(cluster: str, batch: Batch, one: PartitionProduced) -> WriteError:
     """A broker has refused a batch for good."""
     place, code = where(cluster, batch.partition.key), one.error_code
-    if code in TOO_LARGE:
-        return _too_large(place, batch, code)
     errors = [
         f"record {error.batch_index} of them: {short(error.batch_index_error_message or 'no reason given')}"
         for error in one.record_errors[:TOLD_RECORDS_MAX]
@@ -111,13 +109,14 @@ def refused(cluster: str, batch: Batch, one: PartitionProduced) -> WriteError:
     )
 
 
-def _too_large(place: str, batch: Batch, code: int) -> WriteError:
+def too_large(cluster: str, batch: Batch, code: int, advice: str) -> WriteError:
+    """A batch is longer than its topic allows. `advice`: what to do if it has several records."""
+    place = where(cluster, batch.partition.key)
     size = f"{batch.data.nbytes:,} bytes"
     if batch.records > 1:
         return WriteError(
             f"{place}: a record batch of {counted(batch.records, 'record')} and {size} is longer than the topic's "
-            f"max.message.bytes: {error_name(code)} ({code}). Set kafka.batch.size to less than that, or raise it; "
-            "or allow this user the operation DescribeConfigs on the topic (an ACL), then batches are kept below it"
+            f"max.message.bytes: {error_name(code)} ({code}). {advice}"
         )
     return RecordTooLarge(
         f"{place}: a record with {_key_of(batch)} makes {size}, which is more than the topic's max.message.bytes: "

@@ -311,7 +311,8 @@ class Sender:
         behind = code == OUT_OF_ORDER_SEQUENCE_NUMBER and batch is not one.first
         if not (behind or code == CORRUPT_MESSAGE or is_retriable(code)):
             if code in problems.TOO_LARGE:
-                limits.forget(self._pool.client(self._cluster, self._settings), one.key[0])
+                advice = limits.outdate(self._pool.client(self._cluster, self._settings), one.key[0])
+                raise problems.too_large(self._cluster, batch, code, advice)
             raise problems.refused(self._cluster, batch, result)
         one.put_back(batch)
         first = batch is one.first

@@ -32,8 +32,14 @@ def transaction_timeout_max_ms(session: Session, deadline: Deadline) -> int | No
 
 def topic_setting(session: Session, topic: str, name: str, deadline: Deadline) -> str | None:
     """A setting of a topic; None where it may not be known."""
+    return ask_topic_setting(session, topic, name, deadline)[0]
+
+
+def ask_topic_setting(session: Session, topic: str, name: str, deadline: Deadline) -> tuple[str | None, int]:
+    """A setting of a topic, None where the broker does not say it; and its error code, 0 for none."""
     build = partial(write_describe_configs, TOPIC, topic, [name])
-    return _value(session.ask_any(DESCRIBE_CONFIGS, build, deadline), name)
+    answer = session.ask_any(DESCRIBE_CONFIGS, build, deadline)
+    return _value(answer, name), answer.results[0].error_code
 
 
 def _value(answer: DescribeConfigs, name: str) -> str | None:
