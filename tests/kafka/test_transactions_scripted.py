@@ -170,6 +170,8 @@ def test_until_the_deadline(connect: Connect, codes: list[int], finding: list[in
         said = r"'g': .*(51|15)\).*; retried in vain within 200 ms \(kafka\.request\.timeout\.ms\)"
         with pytest.raises(BrokerError, match=said):
             client.init("g", 60_000)
+        with pytest.raises(BrokerError, match=r"; retried in vain within 150 ms\n"):
+            client.end_one(Identity(5, 3), "g", commit=True, timeout_s=0.15)
         client.close()
 
 

@@ -30,18 +30,19 @@ CLOCK = Clock()
 
 
 class Deadline:
-    """A moment of a clock by which a call has to end."""
+    """A moment of a clock by which a call has to end. `given_s`: how far off it was when it was set."""
 
-    __slots__ = ("at_s", "clock")
+    __slots__ = ("at_s", "clock", "given_s")
 
-    def __init__(self, at_s: float, clock: Clock = CLOCK) -> None:
+    def __init__(self, at_s: float, clock: Clock = CLOCK, given_s: float | None = None) -> None:
         self.at_s = at_s
         self.clock = clock
+        self.given_s = at_s - clock.now_s() if given_s is None else given_s
 
     @classmethod
     def after(cls, timeout_s: float, clock: Clock = CLOCK) -> Deadline:
         """The moment that is `timeout_s` seconds (at least 0) from now."""
-        return cls(clock.now_s() + timeout_s, clock)
+        return cls(clock.now_s() + timeout_s, clock, timeout_s)
 
     @property
     def remaining_s(self) -> float:

@@ -41,8 +41,7 @@ class Calls:
         session = self.session
         if not session.lock.acquire(timeout=deadline.remaining_s):
             raise ClusterUnreachable(
-                self._cluster,
-                f"an earlier call did not end within {self._settings.request_timeout_ms} ms (kafka.request.timeout.ms)",
+                self._cluster, f"an earlier call did not end {time_given(self._settings, deadline)}"
             )
         try:
             yield session, deadline
@@ -60,6 +59,13 @@ class Calls:
             session.close()
         else:
             _close_unless_used(session)
+
+
+def time_given(settings: ClientSettings, deadline: Deadline) -> str:
+    """`within` how many milliseconds a call was to end, and by which option, if it was that."""
+    given_ms = round(deadline.given_s * 1000)
+    by = " (kafka.request.timeout.ms)" if given_ms == settings.request_timeout_ms else ""
+    return f"within {given_ms} ms{by}"
 
 
 def _close_unless_used(session: Session) -> None:

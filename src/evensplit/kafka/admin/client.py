@@ -15,7 +15,7 @@ from evensplit.core.model import EpochTable, Subscription
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST, TopicPartition
 from evensplit.core.text import counted
 from evensplit.errors import AnswerRefused, AuthenticationError, BrokerError, ClusterError, ClusterUnreachable
-from evensplit.kafka.admin.calls import Calls
+from evensplit.kafka.admin.calls import Calls, time_given
 from evensplit.kafka.admin.cluster_session import (
     ATTEMPT_S,
     HURRIED_S,
@@ -105,7 +105,7 @@ class ClusterClient:
     ) -> Mapping[TopicPartition, int]:
         """See `ClusterPort.list_offsets`. `timeout_s` and `cluster_id` as for `leaders`."""
         with self._calls.call(timeout_s) as (session, deadline):
-            lookup = _OffsetLookup(session, wanted, deadline, cluster_id, timeout_s, undecided=undecided)
+            lookup = _OffsetLookup(session, wanted, deadline, cluster_id, undecided=undecided)
             return lookup.run() if complete else lookup.run_twice()
 
     def list_ends(
@@ -209,7 +209,6 @@ class _OffsetLookup:
         wanted: Mapping[TopicPartition, int],
         deadline: Deadline,
         cluster_id: str = "",
-        timeout_s: float | None = None,
         *,
         undecided: bool = False,
     ) -> None:
@@ -218,8 +217,7 @@ class _OffsetLookup:
         self._find_leaders = partial(session.find_leaders, cluster_id=cluster_id)
         self._wanted = wanted
         self._deadline = deadline
-        own = f"within {session.settings.request_timeout_ms} ms (kafka.request.timeout.ms)"
-        self._timeout = own if timeout_s is None else "in time"
+        self._timeout = time_given(session.settings, deadline)
         self._local = EARLIEST_LOCAL in wanted.values()
         self._found: dict[TopicPartition, int] = {}
         self.epochs: dict[TopicPartition, int] = {}

@@ -13,6 +13,7 @@ from typing import TypeVar
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.text import counted
 from evensplit.errors import BrokerError, ClusterError, ClusterUnreachable
+from evensplit.kafka.admin.calls import time_given
 from evensplit.kafka.admin.cluster_session import HURRIED_S, UNKNOWN_TOPIC_GRACE_S, Backoff, Session
 from evensplit.kafka.admin.protocol import (
     check_commit,
@@ -121,7 +122,7 @@ class _Attempts:
         self._backoff.pause(self._deadline)
         if not self._deadline.passed or trouble is None:
             return
-        timeout = f"within {self._session.settings.request_timeout_ms} ms (kafka.request.timeout.ms)"
+        timeout = time_given(self._session.settings, self._deadline)
         if isinstance(trouble, BrokerError):
             raise BrokerError(trouble.cluster, f"{trouble.detail}; retried in vain {timeout}", trouble.code)
         detail = f"group {self._group!r}: its coordinator did not answer {timeout}: {trouble.detail}"

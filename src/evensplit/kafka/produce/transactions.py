@@ -229,15 +229,14 @@ class TransactionClient:
         cluster that does not answer is no error. Raises AuthenticationError alone.
         """
         timeout_s = self.settings.request_timeout_ms / 1000
-        with self._calls.call(timeout_s if commit else min(timeout_s, ABORT_MS / 1000)) as (session, deadline):
-            questions: list[Question[EndTxn]] = [
-                Question(one.transactional_id, partial(write_end_txn, *_identified(one), commit))
-                for one in transactions
-            ]
-            try:
+        questions: list[Question[EndTxn]] = [
+            Question(one.transactional_id, partial(write_end_txn, *_identified(one), commit)) for one in transactions
+        ]
+        try:
+            with self._calls.call(timeout_s if commit else min(timeout_s, ABORT_MS / 1000)) as (session, deadline):
                 self._ends(session, deadline).ask(questions)
-            except UnsupportedBroker as error:
-                log.warning("transactions could not be ended: %s", error)
+        except (ClusterUnreachable, UnsupportedBroker) as error:
+            log.warning("transactions could not be ended: %s", error)
         found: dict[Transaction, Ended] = {}
         for one, question in zip(transactions, questions, strict=True):
             found[one] = self._ended(one, question, commit=commit)
@@ -345,8 +344,12 @@ class TransactionClient:
 
         A cluster that does not answer is no error. Raises AuthenticationError alone.
         """
-        with self._calls.call() as (session, deadline):
-            return find_fates(session, transactions, deadline)
+        try:
+            with self._calls.call() as (session, deadline):
+                return find_fates(session, transactions, deadline)
+        except ClusterUnreachable as error:
+            log.warning("it is not known what became of transactions: %s", error)
+            return dict.fromkeys(transactions, Fate.UNKNOWN)
 
     def _ends(self, session: Session, deadline: Deadline) -> Coordinators[EndTxn]:
         return Coordinators(session, END_TXN, lambda answer: answer.error_code, deadline, _end_version)

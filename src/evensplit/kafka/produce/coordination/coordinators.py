@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Generic, TypeVar
 
 from evensplit.errors import AuthenticationError, BrokerError, ClusterError, ClusterUnreachable, UnsupportedBroker
+from evensplit.kafka.admin.calls import time_given
 from evensplit.kafka.admin.cluster_session import Backoff, Session
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
@@ -186,7 +187,7 @@ class Coordinators(Generic[_Response]):
     def _in_vain(self, question: Question[_Response]) -> ClusterError:
         trouble = question.trouble
         assert trouble is not None, "it has no answer"
-        timeout = f"within {self.session.settings.request_timeout_ms} ms (kafka.request.timeout.ms)"
+        timeout = time_given(self.session.settings, self.deadline)
         if isinstance(trouble, BrokerError):
             return BrokerError(trouble.cluster, f"{trouble.detail}; retried in vain {timeout}", trouble.code)
         what = f"transactional id {question.transactional_id!r}: its coordinator did not answer {timeout}"
