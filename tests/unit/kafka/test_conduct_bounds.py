@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from evensplit.core.delivery.orders import CheckOpen, ListOpen
-from evensplit.core.delivery.terms import LIST_MS, Transaction
-from evensplit.errors import ClusterUnreachable
+from evensplit.core.delivery.terms import LEFT_MIN_MS, LIST_MS, Transaction, Written
+from evensplit.errors import ClusterUnreachable, TransactionTooOld
 from evensplit.kafka.produce import conduct
 from evensplit.kafka.produce.conduct import Conductor
+from evensplit.spark.sink import ending
 
-EAST, WEST = (Transaction(cluster, f"p.q.{cluster}", 1, 0, ()) for cluster in ("east", "west"))
+EAST, WEST = (
+    Transaction(cluster, f"p.q.{cluster}", 1, 0, (Written("orders", 0, 2, 0, 1),)) for cluster in ("east", "west")
+)
 
 
 class Client:
@@ -62,6 +65,20 @@ def test_transactions_grow_older_while_another_cluster_is_waited_for(clock: Simp
     assert both.carry_out(CheckOpen((EAST, WEST))) == {EAST: 3_000, WEST: 9_000}
     both = conductor(east=Client(clock, left_ms=8_000), west=Client(clock, takes_s=50))
     assert both.carry_out(CheckOpen((EAST, WEST))) == {EAST: 0, WEST: None}
+
+
+def test_transactions_of_a_batch_query_grow_older_as_well(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are committed only if all of them can be."""
+    assert 3_000 < LEFT_MIN_MS < 8_000
+    clients = {"east": Client(clock, left_ms=8_000), "west": Client(clock, takes_s=5, left_ms=9_000)}
+    aborted: list[Transaction] = []
+    monkeypatch.setattr(ending, "transaction_clients", lambda _: clients)
+    monkeypatch.setattr(ending, "abort_all", lambda _options, _job, transactions: aborted.extend(transactions))
+    with pytest.raises(TransactionTooOld, match=r"^cluster 'east'[^;]*: expired, or about to expire"):
+        ending.commit_all(None, "job", (EAST, WEST))  # type: ignore[arg-type]
+    assert aborted == [EAST, WEST]
 
 
 def test_what_is_left_open_is_not_looked_for_for_long(clock: SimpleNamespace) -> None:

@@ -71,25 +71,13 @@ class Conductor:
             case Append(decision, within_ms):
                 return self._ledger.append(decision, within_ms)
             case CheckOpen(transactions):
-                return self._check_open(transactions)
+                return left_ms(self._clusters, transactions, self._assumed_ms)
             case End(transactions, commit):
                 return in_each(self._clusters, transactions, lambda client, own: client.end(own, commit=commit))
             case LookUp(transactions):
                 return in_each(self._clusters, transactions, TransactionClient.look_up)
             case ListOpen(query):
                 return self._list_open(task_ids_begin(self._prefix, query))
-
-    def _check_open(self, transactions: Sequence[Transaction]) -> dict[Transaction, int | None]:
-        """What each has left. Those of a cluster that answers at once grow older until all clusters have."""
-
-        def until_s(client: TransactionClient, own: Sequence[Transaction]) -> dict[Transaction, float | None]:
-            left_ms = client.remaining_ms(own, self._assumed_ms)
-            now_s = time.monotonic()
-            return {one: None if left is None else now_s + left / 1000 for one, left in left_ms.items()}
-
-        ends_s = in_each(self._clusters, transactions, until_s)
-        now_s = time.monotonic()
-        return {one: None if end_s is None else max(int((end_s - now_s) * 1000), 0) for one, end_s in ends_s.items()}
 
     def _list_open(self, prefix: str) -> tuple[Transaction, ...]:
         def listed(client: TransactionClient) -> tuple[Transaction, ...]:
@@ -103,6 +91,26 @@ class Conductor:
 
         work = [(lambda client=client: listed(client)) for _, client in sorted(self._clusters.items())]
         return tuple(one for found in _all(work) for one in found)
+
+
+def left_ms(
+    clusters: Mapping[str, TransactionClient],
+    transactions: Sequence[Transaction],
+    assumed_ms: Callable[[Transaction], int],
+) -> dict[Transaction, int | None]:
+    """What each has left; see `TransactionClient.remaining_ms`. Raises as `in_each`.
+
+    Those of a cluster that answers at once grow older until all clusters have.
+    """
+
+    def until_s(client: TransactionClient, own: Sequence[Transaction]) -> dict[Transaction, float | None]:
+        found_ms = client.remaining_ms(own, assumed_ms)
+        now_s = time.monotonic()
+        return {one: None if found is None else now_s + found / 1000 for one, found in found_ms.items()}
+
+    ends_s = in_each(clusters, transactions, until_s)
+    now_s = time.monotonic()
+    return {one: None if end_s is None else max(int((end_s - now_s) * 1000), 0) for one, end_s in ends_s.items()}
 
 
 def in_each(

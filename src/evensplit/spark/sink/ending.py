@@ -11,7 +11,7 @@ from evensplit.core.delivery.orders import Ended, Fate
 from evensplit.core.delivery.terms import LEFT_MIN_MS, Transaction
 from evensplit.errors import ClusterError
 from evensplit.errors.writing import TransactionNotEnded, TransactionTooOld
-from evensplit.kafka.produce.conduct import in_each
+from evensplit.kafka.produce.conduct import in_each, left_ms
 from evensplit.kafka.produce.transactions import TransactionClient
 from evensplit.spark.sink.clients import transaction_clients
 from evensplit.spark.sink.options import WriteOptions
@@ -35,7 +35,7 @@ def commit_all(options: WriteOptions, job: str, transactions: Sequence[Transacti
         # Where brokers do not say, that they are open is seen when they are committed.
         return options.by_id(one.cluster).producing.transaction_timeout_ms
 
-    left = in_each(clients, transactions, lambda client, own: client.remaining_ms(own, assumed_ms))
+    left = left_ms(clients, transactions, assumed_ms)
     old = [one for one in transactions if (left[one] or 0) < LEFT_MIN_MS]
     if old:
         abort_all(options, job, transactions)
