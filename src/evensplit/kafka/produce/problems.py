@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from evensplit._kernel import ColumnBuilder, KernelError
+from evensplit.core.delivery.terms import Transaction
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.text import counted, short
 from evensplit.errors import ClusterError, RecordTooLarge, WriteError
@@ -85,6 +86,20 @@ def explained(code: int) -> str:
 def where(cluster: str, key: TopicPartition) -> str:
     """How a partition is named in an error."""
     return f"cluster {cluster!r}, topic {key[0]!r}, partition {key[1]}"
+
+
+def written_in(transactions: Sequence[Transaction]) -> str:
+    """What was written in transactions, in a sentence: records by cluster, topic and partition."""
+    found: dict[str, dict[TopicPartition, int]] = {}
+    for one in transactions:
+        records = found.setdefault(one.cluster, {})
+        for part in one.written:
+            key = part.topic, part.partition
+            records[key] = records.get(key, 0) + part.records
+    return "; ".join(
+        f"cluster {cluster!r}: " + "; ".join(f"{key[0]}/{key[1]}: {count}" for key, count in sorted(records.items()))
+        for cluster, records in sorted(found.items())
+    )
 
 
 def no_topic(cluster: str, topic: str, code: int) -> WriteError:

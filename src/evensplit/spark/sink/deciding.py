@@ -24,6 +24,7 @@ from evensplit.explain.delivered import delivered, sent, timed
 from evensplit.explain.written import ClusterWritten
 from evensplit.kafka.produce.conduct import Conductor
 from evensplit.kafka.produce.ledger import TIMEOUT_MS
+from evensplit.kafka.produce.problems import written_in
 from evensplit.spark.sink.clients import ledger_of, transaction_clients
 from evensplit.spark.sink.messages import TaskMessage
 from evensplit.spark.sink.options import WriteOptions
@@ -109,7 +110,7 @@ def error_of(
         case outcomes.GivenUp():
             return RunSuperseded(f"{where}: not decided, since it was given up before")
         case outcomes.TooOld(transactions):
-            found = _named(transactions)
+            found = written_in(transactions)
             soon = f"are about to within {LEFT_MIN_MS // 1000} s"
             return TransactionTooOld(f"{where}: transactions expired, or {soon}: {found}. Nothing was decided")
         case outcomes.NotEnded(decision, transactions):
@@ -138,28 +139,19 @@ def places(transactions: Sequence[Transaction]) -> list[str]:
     return [f"{part.topic}/{part.partition}: {part.records}" for one in transactions for part in one.written]
 
 
-def _named(transactions: Sequence[Transaction]) -> str:
-    """What was written, by clusters, in a sentence."""
-    clusters = sorted({one.cluster for one in transactions})
-    return "; ".join(
-        f"cluster {cluster!r}: {'; '.join(places([one for one in transactions if one.cluster == cluster]))}"
-        for cluster in clusters
-    )
-
-
 def _not_ended(transactions: Sequence[Transaction], fates: Mapping[Transaction, Fate], number: int) -> str:
     """Why transactions are not known to be committed, and what can be done."""
     said = []
     if open_ := [one for one in transactions if fates.get(one) is Fate.OPEN]:
-        said.append(f"Still open: {_named(open_)}. Restart the query, which commits them, before they expire")
+        said.append(f"Still open: {written_in(open_)}. Restart the query, which commits them, before they expire")
     if unknown := [one for one in transactions if fates.get(one) is Fate.UNKNOWN]:
         said.append(
-            f"The logs do not tell: {_named(unknown)}. No leader has answered; or this user may not Read the topic (an "
-            "ACL); or the records are gone, by retention, by compaction or with their topic, and then no restart will "
-            f"tell: see whether readers have got them, and set acceptIncomplete to {number}"
+            f"The logs do not tell: {written_in(unknown)}. No leader has answered; or this user may not Read the topic "
+            "(an ACL); or the records are gone, by retention, by compaction or with their topic, and then no restart "
+            f"will tell: see whether readers have got them, and set acceptIncomplete to {number}"
         )
     if unanswered := [one for one in transactions if one not in (*open_, *unknown)]:
-        said.append(f"No coordinator has answered: {_named(unanswered)}. Restart the query when it does")
+        said.append(f"No coordinator has answered: {written_in(unanswered)}. Restart the query when it does")
     return ". ".join(said)
 
 

@@ -12,6 +12,7 @@ from evensplit.core.delivery.terms import LEFT_MIN_MS, Transaction
 from evensplit.errors import ClusterError
 from evensplit.errors.writing import TransactionNotEnded, TransactionTooOld
 from evensplit.kafka.produce.conduct import in_each, left_ms
+from evensplit.kafka.produce.problems import written_in
 from evensplit.kafka.produce.transactions import TransactionClient
 from evensplit.spark.sink.clients import transaction_clients
 from evensplit.spark.sink.options import WriteOptions
@@ -39,14 +40,14 @@ def commit_all(options: WriteOptions, job: str, transactions: Sequence[Transacti
     old = [one for one in transactions if (left[one] or 0) < LEFT_MIN_MS]
     if old:
         abort_all(options, job, transactions)
-        raise TransactionTooOld(f"{_named(old)}: expired, or about to expire. Nothing was committed")
+        raise TransactionTooOld(f"{written_in(old)}: expired, or about to expire. Nothing was committed")
     ended = in_each(clients, transactions, lambda client, own: client.end(own, commit=True))
     unsure = [one for one in transactions if ended[one] is not Ended.ENDED]
     fates = in_each(clients, unsure, TransactionClient.look_up)
     open_ = [one for one in unsure if fates[one] is not Fate.COMMITTED]
     if open_:
         raise TransactionNotEnded(
-            f"{_named(open_)}: not committed, or it is not known. {len(transactions) - len(open_)} of "
+            f"{written_in(open_)}: not committed, or it is not known. {len(transactions) - len(open_)} of "
             f"{len(transactions)} transactions are committed, with their records visible. No later run of a batch "
             "query knows of them: see what is there before you write again"
         )
@@ -112,15 +113,3 @@ def _warn(ended: Mapping[Transaction, Ended]) -> None:
 
 def _name(one: Transaction) -> tuple[str, str]:
     return one.cluster, one.transactional_id
-
-
-def _named(transactions: Sequence[Transaction]) -> str:
-    """Where transactions were written to, in a sentence."""
-    places = sorted(
-        {
-            f"cluster {one.cluster!r}, topic {part.topic!r}, partition {part.partition}"
-            for one in transactions
-            for part in one.written
-        }
-    )
-    return "; ".join(places)
