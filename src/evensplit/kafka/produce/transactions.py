@@ -361,7 +361,11 @@ class TransactionClient:
         return Identity(answer.producer_id, answer.producer_epoch)
 
     def _too_long(self, session: Session, name: str, timeout_ms: int, deadline: Deadline) -> BrokerError:
-        limit_ms = transaction_timeout_max_ms(session, deadline)
+        try:
+            limit_ms = transaction_timeout_max_ms(session, deadline)
+        except ClusterUnreachable:
+            # That it was refused tells more.
+            limit_ms = None
         allowed = "" if limit_ms is None else f", which is {limit_ms}"
         detail = (
             f"transactional id {name!r}: the brokers do not allow a transaction timeout of {timeout_ms} ms: lower "

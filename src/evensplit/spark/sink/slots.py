@@ -7,7 +7,7 @@ failed, and ended by itself what it had open.
 A slot is a file. It is locked while a task runs, which the operating system undoes when the process ends, however it
 does, and it has the number of the last batch in it. While a broker is asked to begin with its id, it has a mark beside
 that: if nobody came to take that away, the request may still be on its way, and would abort whatever is open then. Such
-a slot is not used again.
+a slot is not used again. A request that was refused is not on its way any more.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from evensplit.core.delivery.ids import GIVEN_BACK, asked_for, is_free, used_for
+from evensplit.errors import BrokerError
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NONCE = "nonce"
@@ -41,7 +42,7 @@ class Slot:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Nobody uses the slot again if this block does not come to its end."""
+        """Nobody uses the slot again if this block does not come to its end. A BrokerError is one: it was answered."""
         with self._asking(used_for(self._batch)):
             yield
 
@@ -55,7 +56,14 @@ class Slot:
     def _asking(self, then: bytes) -> Iterator[None]:
         _write(self._descriptor, asked_for(self._batch))
         self._unanswered += 1
-        yield
+        try:
+            yield
+        except BrokerError:
+            self._answered(used_for(self._batch))
+            raise
+        self._answered(then)
+
+    def _answered(self, then: bytes) -> None:
         self._unanswered -= 1
         # In another cluster the same id may have been asked for, without an answer.
         if not self._unanswered:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from evensplit.errors import BrokerError
 from evensplit.spark.sink import slots
 from evensplit.spark.sink.slots import Slot, slot
 
@@ -140,6 +141,34 @@ def test_a_slot_is_not_given_back_if_a_request_may_be_under_way(tmp_path: Path) 
         raise TimeoutError
     with slot("p", "q", 7, tmp_path) as last:
         assert [number(one) for one in (taken, name, last)] == [0, 1, 2]
+
+
+def test_a_slot_whose_request_was_refused_is_the_next_batchs(tmp_path: Path) -> None:
+    """Such as for a right that the user lacks, until somebody gives it. Not this batch's: its abort may be refused."""
+
+    def refused(batch: int) -> int:
+        with suppress(BrokerError), slot("p", "q", batch, tmp_path) as taken, taken.asking():
+            raise BrokerError("east", "this user may not do that", 53)
+        return number(taken)
+
+    assert [refused(batch) for batch in (5, 5, 6, 7)] == [0, 1, 0, 0]
+    with suppress(BrokerError), slot("p", "q", 8, tmp_path) as taken:
+        with taken.asking():
+            pass
+        with taken.giving_back():
+            raise BrokerError("east", "this user may not do that any more", 53)
+    with slot("p", "q", 8, tmp_path) as name:
+        assert [number(taken), number(name)] == [0, 1]
+
+
+def test_a_refusal_does_not_undo_that_another_request_may_be_under_way(tmp_path: Path) -> None:
+    with slot("p", "q", 5, tmp_path) as taken:
+        with suppress(TimeoutError), taken.asking():
+            raise TimeoutError
+        with suppress(BrokerError), taken.asking():
+            raise BrokerError("west", "this user may not do that", 53)
+    with slot("p", "q", 6, tmp_path) as name:
+        assert number(name) == 1
 
 
 def test_a_host_that_was_copied_has_other_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
