@@ -264,7 +264,7 @@ class Ledger:
         """The decisions about batches that the ledger still has, of one query or of all, by query and batch."""
         self._count_partitions()
         found: dict[tuple[str, int], Decision] = {}
-        for number, (begin, end) in self._bounds(undecided=False).items():
+        for number, (begin, end) in self._bounds(self._deadline(), undecided=False).items():
             values: dict[bytes, bytes] = {}
             for key, value in self._log(number).entries(begin, end):
                 owner, slash, _ = key.decode(errors="replace").rpartition("/")
@@ -286,9 +286,10 @@ class Ledger:
     def _read(self, query: str, *, undecided: bool) -> tuple[Decision | None, int]:
         """The last decision, and the partition that it is in, or is to be in."""
         found: list[tuple[Decision, int]] = []
-        for number, (begin, end) in self._bounds(undecided=undecided).items():
+        deadline = self._deadline()
+        for number, (begin, end) in self._bounds(deadline, undecided=undecided).items():
             try:
-                value = self._log(number).last(last_key(query), begin, end)
+                value = self._log(number).last(last_key(query), begin, end, deadline)
             except ClusterUnreachable as error:
                 if (held_up := self._held_up(number, end)) is not None:
                     raise held_up from error
@@ -322,17 +323,21 @@ class Ledger:
             where = f"cluster {self.cluster!r}: the ledger's topic {self.topic!r}"
             raise LedgerError(f"{where} has something in it that is not ours: {error}") from None
 
-    def _bounds(self, *, undecided: bool) -> dict[int, tuple[int, int]]:
+    def _bounds(self, deadline: Deadline, *, undecided: bool) -> dict[int, tuple[int, int]]:
         """Where each partition begins and ends."""
         keys = [(self.topic, number) for number in range(self._partitions)]
+        ends_wanted, begins_wanted = dict.fromkeys(keys, LATEST), dict.fromkeys(keys, EARLIEST)
         try:
-            ends = self._client.list_offsets(dict.fromkeys(keys, LATEST), undecided=undecided)
-            begins = self._client.list_offsets(dict.fromkeys(keys, EARLIEST))
+            ends = self._client.list_offsets(ends_wanted, undecided=undecided, timeout_s=deadline.remaining_s)
+            begins = self._client.list_offsets(begins_wanted, timeout_s=deadline.remaining_s)
         except BrokerError as error:
             if error.code in _GONE:
                 raise self._gone() from error
             raise
         return {key[1]: (min(begins[key], ends[key]), ends[key]) for key in keys}
+
+    def _deadline(self) -> Deadline:
+        return Deadline.after(self._settings.request_timeout_ms / 1000, self._pool.network.clock)
 
     def _gone(self) -> LedgerError:
         """What is said of a topic that was there."""
