@@ -16,6 +16,7 @@ from evensplit.cli.doctor.cluster import READ, WRITE
 from evensplit.cli.doctor.findings import Doubt, Wrong
 from evensplit.cli.group import evensplit
 from evensplit.errors import BrokerError, LedgerError
+from evensplit.kafka.admin.cluster_session import Broker
 from evensplit.kafka.produce.coordination.coordinators import Coordinators, Question
 from evensplit.kafka.wire.error_codes import (
     INVALID_PRODUCER_ID_MAPPING,
@@ -200,6 +201,21 @@ def test_the_ledger(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "check_ledger", refuse)
     with pytest.raises(LedgerError):
         look._ledger()
+
+
+def test_a_ledger_that_could_have_more_replicas(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings({"min.insync.replicas": "1", "cleanup.policy": "compact"})
+    monkeypatch.setattr(module, "ledger_partitions", lambda *_: 1)
+    monkeypatch.setattr(module, "check_ledger", lambda *_: None)
+    look = looking()
+    look._topics = {"decisions": topic("decisions", replicas=1)}
+    look.session.brokers = {1: Broker(1, "east", 1)}
+    assert look._ledger().endswith("1 replica, min.insync.replicas=1, cleanup.policy=compact")
+    look.session.brokers = {number: Broker(number, "east", number) for number in range(1, 4)}
+    with pytest.raises(Doubt) as caught:
+        look._ledger()
+    assert "1 replica, expected 3: nothing can be decided while its broker is away" in caught.value.found
+    assert caught.value.cure == "give decisions more replicas, with kafka-reassign-partitions.sh"
 
 
 def test_only_the_ledgers_cluster_has_one() -> None:

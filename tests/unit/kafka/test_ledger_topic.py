@@ -151,4 +151,4 @@ def test_too_few_replicas_are_warned_of_once(
     assert len(said) == (lacking is not None)
     if said:
         assert re.match(rf"cluster 'east': the ledger's topic 'l', {lacking}", said[0])
-        assert said[0].endswith("Give l more replicas, with kafka-reassign-partitions.sh")
+        assert said[0].endswith("away; give l more replicas, with kafka-reassign-partitions.sh")

@@ -21,7 +21,7 @@ An append takes four or five. So a query that is alive is found at once, however
 """
 
 UNUSED_SHARE = 0.9
-"""As long as so much of the time is left, a read uses the connections that are there, and may take all of it once more."""
+"""As long as so much of the time is left, a read has the connections that are there, and may take all of it anew."""
 
 
 class _Seen(NamedTuple):

@@ -216,7 +216,7 @@ def warn_if_lacking(session: Session, topic: str, deadline: Deadline) -> None:
     for found in session.metadata([topic], deadline).topics:
         if lacking := lacking_replicas(session, found):
             _warned.add((session.cluster, topic))
-            log.warning("%s, %s. %s", _where(session, topic), lacking, more_replicas(topic))
+            log.warning("%s, %s; %s", _where(session, topic), lacking, more_replicas(topic))
 
 
 def lacking_replicas(session: Session, topic: MetadataTopic) -> str:
@@ -239,7 +239,7 @@ def lacking_replicas(session: Session, topic: MetadataTopic) -> str:
 
 def more_replicas(topic: str) -> str:
     """What to do if replicas are lacking."""
-    return f"Give {topic} more replicas, with kafka-reassign-partitions.sh"
+    return f"give {topic} more replicas, with kafka-reassign-partitions.sh"
 
 
 def _replicas(session: Session) -> int:
