@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -354,3 +357,25 @@ def test_partition_that_stays_away_is_named(connect: Connect) -> None:
         with pytest.raises(BrokerError, match=r"'g': AddPartitionsToTxn .*: topic 'new', partition 0: UNKNOWN_TOPIC"):
             client.add_partitions(Identity(5, 3), "g", [OLD, NEW])
         client.close()
+
+
+KEEPING = """
+import sys
+from evensplit.kafka.options.client import ClientSettings
+from evensplit.spark.sink.clients import transaction_client
+print(transaction_client("east", ClientSettings((sys.argv[1],))).transaction_version())
+"""
+
+
+def test_a_process_closes_what_it_keeps_when_it_ends() -> None:
+    with Coordinating() as server:
+        ended = subprocess.run(
+            [sys.executable, "-W", "always::ResourceWarning", "-c", KEEPING, server],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            timeout=60,
+            check=True,
+        )
+    assert ended.stdout == "1\n"
+    assert "ResourceWarning" not in ended.stderr

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
 from functools import lru_cache
+from weakref import WeakSet
 
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.produce.ledger import Ledger
 from evensplit.kafka.produce.transactions import TransactionClient
 from evensplit.spark.sink.options import WriteOptions
 
+_kept: WeakSet[TransactionClient | Ledger] = WeakSet()
+
 
 @lru_cache(maxsize=64)
 def transaction_client(cluster: str, settings: ClientSettings) -> TransactionClient:
     """The client of a cluster for transactions."""
-    return TransactionClient(cluster, settings)
+    made = TransactionClient(cluster, settings)
+    _kept.add(made)
+    return made
 
 
 def transaction_clients(options: WriteOptions) -> dict[str, TransactionClient]:
@@ -29,7 +35,15 @@ def ledger_of(options: WriteOptions) -> Ledger:
 
 @lru_cache(maxsize=64)
 def _ledger(cluster: str, settings: ClientSettings, topic: str, prefix: str, timeout_ms: int) -> Ledger:
-    return Ledger(cluster, settings, topic, prefix, transaction_timeout_ms=timeout_ms)
+    made = Ledger(cluster, settings, topic, prefix, transaction_timeout_ms=timeout_ms)
+    _kept.add(made)
+    return made
+
+
+@atexit.register
+def _close_all() -> None:
+    for one in list(_kept):
+        one.close()
 
 
 def prepare(options: WriteOptions) -> None:
