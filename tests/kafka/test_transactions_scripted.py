@@ -14,7 +14,7 @@ import pytest
 from evensplit.core.delivery.orders import Ended
 from evensplit.core.delivery.terms import Transaction, Written
 from evensplit.errors import BrokerError, ClusterUnreachable
-from evensplit.kafka.produce.terms import Identity
+from evensplit.kafka.produce.terms import Identity, Unanswered
 from evensplit.kafka.produce.transactions import TransactionClient
 from evensplit.kafka.wire.api import (
     ADD_PARTITIONS_TO_TXN,
@@ -305,10 +305,21 @@ def test_what_is_asked_once_is_not_asked_again_without_an_answer(connect: Connec
     script = Coordinating([51, HANG_UP])
     with script as server:
         client = connect(server)
-        with pytest.raises(ClusterUnreachable, match="'g'"):
+        with pytest.raises(Unanswered, match="'g'"):
             client.init("g", 60_000, once=True)
         assert script.asked.count("InitProducerId") == 2
         assert client.init("g", 60_000, once=True) == Identity(5, 3)
+        client.close()
+
+
+def test_what_was_never_sent_is_not_unanswered(connect: Connect) -> None:
+    script = Coordinating(finding=[HANG_UP] * 10_000)
+    with script as server:
+        client = connect(server, timeout_ms=200)
+        with pytest.raises(ClusterUnreachable) as caught:
+            client.init("g", 60_000, once=True)
+        assert not isinstance(caught.value, Unanswered)
+        assert "InitProducerId" not in script.asked
         client.close()
 
 

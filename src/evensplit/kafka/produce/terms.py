@@ -1,4 +1,4 @@
-"""What a producer is given: who it is, and rows."""
+"""What a producer is given: who it is, and rows; and what it may not know of who it is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow as pa
+
+from evensplit.errors import ClusterUnreachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,10 @@ class Identity:
     epoch: int
     transactional_id: str | None = None
     implicit: bool = False
+
+
+class Unanswered(ClusterUnreachable):
+    """A request that is sent once only was not answered: it may reach its broker much later."""
 
 
 class Rows(NamedTuple):

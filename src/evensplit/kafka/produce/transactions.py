@@ -150,7 +150,7 @@ class TransactionClient:
         what was begun by the second one meanwhile.
 
         Raises:
-            ClusterUnreachable: as above; and with `once`, if a request was not answered, at once.
+            ClusterUnreachable: as above; with `once`, Unanswered, if a request was not answered, at once.
             BrokerError: as above; for a timeout that the brokers do not allow, it says which they do.
         """
         with self._calls.call() as (session, deadline):

@@ -7,7 +7,7 @@ failed, and ended by itself what it had open.
 A slot is a file. It is locked while a task runs, which the operating system undoes when the process ends, however it
 does, and it has the number of the last batch in it. While a broker is asked to begin with its id, it has a mark beside
 that: if nobody came to take that away, the request may still be on its way, and would abort whatever is open then. Such
-a slot is not used again. A request that was refused is not on its way any more.
+a slot is not used again. One that was refused, or was never sent, is not on its way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from evensplit.core.delivery.ids import GIVEN_BACK, asked_for, is_free, used_for
-from evensplit.errors import BrokerError
+from evensplit.errors import BrokerError, ClusterUnreachable
+from evensplit.kafka.produce.terms import Unanswered
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NONCE = "nonce"
@@ -42,7 +43,10 @@ class Slot:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Nobody uses the slot again if this block does not come to its end. A BrokerError is one: it was answered."""
+        """Nobody uses the slot again if this block does not come to its end.
+
+        A BrokerError is one, since that is an answer; and a ClusterUnreachable is that is not `Unanswered`.
+        """
         with self._asking(used_for(self._batch)):
             yield
 
@@ -58,7 +62,9 @@ class Slot:
         self._unanswered += 1
         try:
             yield
-        except BrokerError:
+        except Unanswered:
+            raise
+        except (BrokerError, ClusterUnreachable):
             self._answered(used_for(self._batch))
             raise
         self._answered(then)

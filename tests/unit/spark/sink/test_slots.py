@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from evensplit.errors import BrokerError
+from evensplit.errors import BrokerError, ClusterUnreachable
+from evensplit.kafka.produce.terms import Unanswered
 from evensplit.spark.sink import slots
 from evensplit.spark.sink.slots import Slot, slot
 
@@ -159,6 +160,17 @@ def test_a_slot_whose_request_was_refused_is_the_next_batchs(tmp_path: Path) -> 
             raise BrokerError("east", "this user may not do that any more", 53)
     with slot("p", "q", 8, tmp_path) as name:
         assert [number(taken), number(name)] == [0, 1]
+
+
+@pytest.mark.parametrize("error, lost", [(ClusterUnreachable, False), (Unanswered, True)])
+def test_a_request_that_was_never_sent_costs_no_slot(
+    tmp_path: Path, error: type[ClusterUnreachable], lost: bool
+) -> None:
+    """As while the coordinator is away."""
+    with suppress(ClusterUnreachable), slot("p", "q", 5, tmp_path) as taken, taken.asking():
+        raise error("east", "nobody answered")
+    with slot("p", "q", 6, tmp_path) as name:
+        assert number(name) == lost
 
 
 def test_a_refusal_does_not_undo_that_another_request_may_be_under_way(tmp_path: Path) -> None:

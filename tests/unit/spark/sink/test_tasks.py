@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from evensplit.errors import ClusterUnreachable, RowRefused
-from evensplit.kafka.produce.terms import Identity
+from evensplit.kafka.produce.terms import Identity, Unanswered
 from evensplit.spark.sink import slots, task
 from evensplit.spark.sink.messages import TaskMessage, TaskPlace
 from evensplit.spark.sink.options import parse_writing
@@ -55,7 +55,7 @@ class Coordinator:
         self.asked.append(call)
         if call in self.silent:
             self.silent.remove(call)
-            raise ClusterUnreachable("east", f"no answer to {call}")
+            raise Unanswered("east", f"no answer to {call}")
 
 
 @pytest.fixture

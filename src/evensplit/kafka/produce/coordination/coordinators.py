@@ -17,6 +17,7 @@ from evensplit.kafka.admin.cluster_session import Backoff, Session
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.options.client import Address
+from evensplit.kafka.produce.terms import Unanswered
 from evensplit.kafka.wire.api import FIND_COORDINATOR, Api, Build
 from evensplit.kafka.wire.error_codes import (
     COORDINATOR_NOT_AVAILABLE,
@@ -182,7 +183,7 @@ class Coordinators(Generic[_Response]):
         what = (
             f"transactional id {question.transactional_id!r}: {self.api.name} was not answered, and is sent once only"
         )
-        return ClusterUnreachable(error.cluster, f"{what}: {error.detail}")
+        return Unanswered(error.cluster, f"{what}: {error.detail}")
 
     def _in_vain(self, question: Question[_Response]) -> ClusterError:
         trouble = question.trouble
