@@ -17,8 +17,8 @@ from evensplit.kafka.produce.decisions.topic import create_ledger, may_create, w
 from evensplit.kafka.wire.api import CREATE_TOPICS, Build
 from evensplit.kafka.wire.error_codes import INVALID_REPLICATION_FACTOR
 from evensplit.kafka.wire.responses import MetadataPartition, MetadataTopic
-from evensplit.kafka.wire.transaction_responses import CreatedTopic, CreateTopics, Setting
-from evensplit.testing.messages import read_request
+from evensplit.kafka.wire.transaction_responses import CreateTopics
+from evensplit.testing.messages import read_request, response_class, write_response
 
 REQUEST_TIMED_OUT, POLICY_VIOLATION = 7, 44
 
@@ -57,10 +57,23 @@ class Brokers:
         listed = self.checked if asked.validate_only else self.created
         listed.append((topic.replication_factor, config.get("min.insync.replicas")))
         code = self.codes.pop(0) if self.codes else 0
-        if code or self.by_default < 0:
-            return CreateTopics([CreatedTopic("l", code, "", -1, [])])
+        told = not code and self.by_default >= 0 and self.version >= 5
         replicas = self.by_default if topic.replication_factor < 0 else topic.replication_factor
-        return CreateTopics([CreatedTopic("l", 0, "", replicas, [Setting("min.insync.replicas", self.in_sync)])])
+        return self._answered(code, replicas if told else -1)
+
+    def _answered(self, code: int, replicas: int) -> CreateTopics:
+        """`replicas`: -1 if nothing is said of configurations."""
+        kind, version = response_class(CREATE_TOPICS), self.version
+        result = kind.CreatableTopicResult
+        said = {}
+        if version >= 5:
+            config = result.CreatableTopicConfigs(
+                version=version, name="min.insync.replicas", value=self.in_sync, read_only=False, config_source=5
+            )
+            said = {"num_partitions": 1, "replication_factor": replicas, "configs": [config] if replicas > 0 else None}
+        one = result(version=version, name="l", error_code=code, error_message=None, **said)
+        data = write_response(CREATE_TOPICS, kind(version=version, topics=[one]), version)
+        return CREATE_TOPICS.decode(memoryview(data), version, Deadline.after(5))
 
 
 def created(brokers: Brokers) -> int:
