@@ -12,11 +12,12 @@ from kafka.admin import KafkaAdminClient, NewPartitions
 
 from evensplit.core.delivery.terms import Decision
 from evensplit.errors import BrokerError, LedgerError
-from evensplit.kafka.options.client import parse_settings
+from evensplit.kafka.admin.calls import Calls
+from evensplit.kafka.options.client import ClientSettings, parse_settings
 from evensplit.kafka.produce.decisions.records import partition_of
 from evensplit.kafka.produce.ledger import Ledger
 from evensplit.testing import LocalKafka, Secured
-from evensplit.testing.admin import requests
+from evensplit.testing.admin import changes, requests
 from tests.support.clients import settings
 from tests.support.delivered import VERSIONS, of_version
 from tests.support.ledgers import Make, decided, ledgers
@@ -218,20 +219,62 @@ def test_no_single_broker_has_all_decisions(topic: str, query: str, by_default: 
 
 
 @pytest.mark.slow
+def test_a_higher_default_of_replicas_in_sync_is_kept(topic: str) -> None:
+    defaults = {"default.replication.factor": "3", "min.insync.replicas": "3"}
+    with (
+        LocalKafka(brokers=3, properties=defaults) as running,
+        closing(Ledger("east", settings(*running.bootstrap_servers.split(",")), topic, "p")) as ledger,
+    ):
+        ledger.prepare()
+        address, name = running.addresses()[0], "min.insync.replicas"
+        assert changes.topic_settings(address, topic, [name], timeout_s=10) == {name: "3"}
+
+
+@pytest.mark.slow
+def test_whoever_may_not_see_the_brokers_default_gets_enough_replicas(
+    topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    security = Secured("SASL_PLAINTEXT", users={"alice": "secret"}, mechanisms=("PLAIN",), acls=True)
+    with LocalKafka(brokers=3, security=security, properties={"default.replication.factor": "1"}) as running:
+        running.allow("alice", topic="*", operations=("create", "describe", "read", "write"))
+        own = as_alice(running)
+        with closing(Ledger("east", own, topic, "p")) as ledger:
+            ledger.prepare()
+            with closing(Calls("east", own)) as calls, calls.call() as (session, deadline):
+                (found,) = session.metadata([topic], deadline).topics
+            assert [one.replicas for one in found.partitions] == [3]
+            ledger.prepare()
+        few = f"{topic}-few"
+        running.create_topic(few, config={"cleanup.policy": "compact"})
+        caplog.clear()
+        for _ in range(2):
+            with closing(Ledger("east", own, few, "p")) as ledger:
+                ledger.prepare()
+        said = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+        assert len(said) == 1
+        assert "partition 0 has 1 replica, expected 3" in said[0]
+
+
+def as_alice(running: LocalKafka) -> ClientSettings:
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="secret";'
+    own, problems, _ = parse_settings(
+        {
+            "bootstrap.servers": running.bootstrap_servers,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": login,
+        },
+        theirs=(),
+    )
+    assert own is not None, problems
+    return own
+
+
+@pytest.mark.slow
 def test_what_a_user_lacks_is_named(topic: str) -> None:
     security = Secured("SASL_PLAINTEXT", users={"alice": "secret"}, mechanisms=("PLAIN",), acls=True)
     with LocalKafka(security=security) as running:
-        login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="secret";'
-        own, problems, _ = parse_settings(
-            {
-                "bootstrap.servers": running.bootstrap_servers,
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "PLAIN",
-                "sasl.jaas.config": login,
-            },
-            theirs=(),
-        )
-        assert own is not None, problems
+        own = as_alice(running)
         ledger = Ledger("east", own, topic, "p")
         with pytest.raises(LedgerError, match="allow it the operations Read and Write on the topic"):
             ledger.prepare()
