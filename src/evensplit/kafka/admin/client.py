@@ -142,7 +142,7 @@ class ClusterClient:
             ClusterUnreachable, BrokerError: as `list_offsets`, but after `timeout_s`.
         """
         with self._calls.call(timeout_s) as (session, deadline):
-            lookup = _OffsetLookup(session, {key: EARLIEST_LOCAL}, deadline, cluster_id, timeout_s)
+            lookup = _OffsetLookup(session, {key: EARLIEST_LOCAL}, deadline, cluster_id)
             return lookup.run()[key]
 
     def leaders(
