@@ -270,7 +270,7 @@ def test_how_old_they_are_by_their_coordinators_clock(connect: Connect, age_ms: 
 
 def test_how_old_they_are_is_not_told_until_the_deadline(connect: Connect) -> None:
     with Telling([HANG_UP] * 10_000) as server:
-        client = connect(server, timeout_ms=200)
+        client = connect(server, timeout_ms=1_000)
         with pytest.raises(ClusterUnreachable, match="instead of answering ListTransactions"):
             client.remaining_ms([ONE], lambda _: 1)
         client.close()
