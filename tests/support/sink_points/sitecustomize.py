@@ -2,7 +2,8 @@
 
 In the directory that EVENSPLIT_SINK_POINTS names, a file named after a point says what happens to the first process
 that comes there: `kill` (SIGKILL to itself), `raise` (an error), `note` (nothing) or `hold` (it waits until a file of
-that name with `.go` is there). Before that, the file is moved to `hit`. The points:
+that name with `.go` is there). Before that, the file is moved to `hit`. With `slow`, each process waits there, for half
+a second. The points:
 
     commit.Append.before, abort.End.after …   each order of the driver, before and after its effect
     commit.done                               all is committed, and Spark does not know it yet
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 DIRECTORY, BUG = "EVENSPLIT_SINK_POINTS", "EVENSPLIT_SINK_BUG"
-HELD_MAX_S = 120.0
+HELD_MAX_S, SLOW_S = 120.0, 0.5
 
 
 def at(point: str) -> None:
@@ -34,6 +35,9 @@ def at(point: str) -> None:
     directory = Path(os.environ[DIRECTORY])
     try:
         asked = (directory / point).read_text()
+        if asked == "slow":
+            time.sleep(SLOW_S)
+            return
         # Of several processes, one is the first.
         (directory / point).rename(directory / "hit" / point)
     except FileNotFoundError:
@@ -134,13 +138,48 @@ def _aborted_unseen(module: Any) -> None:
     module.abort = abort
 
 
+def _decided_aborted(module: Any) -> None:
+    from evensplit.core.delivery.orders import End
+
+    def finish(batch: Any, decision: Any, *, counted: bool) -> Any:
+        yield End(decision.transactions, commit=False)
+        return module.Finished(decision, ())
+
+    module._finish_earlier = finish
+
+
+def _dropped(module: Any) -> None:
+    _each_tenth(module, lambda write, rows: write(rows.slice(1)))
+
+
+def _twice(module: Any) -> None:
+    _each_tenth(module, lambda write, rows: [write(rows), write(rows)])
+
+
+def _each_tenth(module: Any, change: Callable[[Callable[[Any], None], Any], object]) -> None:
+    former, written = module.RowWriter.write, [0]
+
+    def write(self: Any, rows: Any) -> None:
+        written[0] += 1
+        if written[0] % 10:
+            former(self, rows)
+        else:
+            change(lambda some: former(self, some), rows)
+
+    module.RowWriter.write = write
+
+
 BUGS = {
     "no-decision": ("evensplit.kafka.produce.ledger", _no_decision),
     "nothing-read": ("evensplit.kafka.produce.ledger", _nothing_read),
     "aborted-unseen": ("evensplit.core.delivery.protocol", _aborted_unseen),
+    "decided-aborted": ("evensplit.core.delivery.protocol", _decided_aborted),
+    "dropped": ("evensplit.spark.sink.rows", _dropped),
+    "twice": ("evensplit.spark.sink.rows", _twice),
 }
 """Bug -> the module, and what changes it: commit ends transactions without a decision in the ledger; a restart does not
-look into the ledger, and writes what is decided again; abort does not look whether the batch is decided."""
+look into the ledger, and writes what is decided again; abort does not look whether the batch is decided; a restart
+aborts what it finds decided; the first of some rows is dropped; some rows are written twice."""
 
 
 class _Finder(MetaPathFinder):

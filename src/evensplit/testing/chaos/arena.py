@@ -10,6 +10,7 @@ from evensplit.testing.chaos.clusters import ChaosCluster
 from evensplit.testing.chaos.history.recorder import Recorder
 from evensplit.testing.chaos.job.process import JobProcess
 from evensplit.testing.chaos.job.standalone import StandaloneCluster
+from evensplit.testing.chaos.job.topic_reader import TopicReader
 from evensplit.testing.chaos.metadata_service import MetadataService
 from evensplit.testing.chaos.workload.workload import Workload
 
@@ -27,3 +28,5 @@ class Arena:
     job: JobProcess
     spark: StandaloneCluster | None
     """None if the job's Spark is local."""
+    reader: TopicReader | None = None
+    """Of the topic that the query `kafka` writes to; None if the job does not have it."""

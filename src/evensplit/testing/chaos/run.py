@@ -13,6 +13,7 @@ from evensplit import __version__
 from evensplit.errors import ChaosError
 from evensplit.testing.chaos.arena import Arena
 from evensplit.testing.chaos.clusters import ChaosCluster, start_clusters
+from evensplit.testing.chaos.cut_off import CutOff
 from evensplit.testing.chaos.faults import Faults
 from evensplit.testing.chaos.history.events import FaultsStopped, JobReady, RunBegan, RunEnded, WritingStopped
 from evensplit.testing.chaos.history.recorder import Recorder
@@ -24,7 +25,7 @@ from evensplit.testing.chaos.job.room import may_mount, room_for_checkpoints
 from evensplit.testing.chaos.job.sinks import KAFKA, SINKS
 from evensplit.testing.chaos.job.standalone import StandaloneCluster
 from evensplit.testing.chaos.job.task import Task
-from evensplit.testing.chaos.job.topic_reader import SEEN_WITHIN_S, TopicReader, start_reader, written_options
+from evensplit.testing.chaos.job.topic_reader import SEEN_WITHIN_S, start_reader, written_options
 from evensplit.testing.chaos.job.watch import SinkWatcher
 from evensplit.testing.chaos.metadata_service import MetadataService
 from evensplit.testing.chaos.nemesis.base import Nemesis
@@ -134,6 +135,8 @@ def _what_happens(plan: Plan) -> tuple[dict[str, Nemesis], tuple[Planned, ...]]:
     there = {plan.spark, plan.source}
     if not plan.job and held_sinks(plan.queries):
         there.add("held-sink")
+    if KAFKA in plan.queries:
+        there.add("written")
     if may_mount():
         there.add("mount")
     if plan.schedule is None:
@@ -157,8 +160,8 @@ def _live(
     """The life of a run. What is entered into `stack` is ended by the caller, in reverse order."""
     standing = Standing("starting the brokers, the metadata service and Spark", faults_total=len(schedule))
     show(standing)
-    arena, reader, sinks, watchers = _arena(plan, recorder, stack)
-    workload = arena.workload
+    arena, sinks, watchers = _arena(plan, recorder, stack)
+    workload, reader = arena.workload, arena.reader
 
     def look(phase: str) -> None:
         standing.phase, standing.now_s = phase, recorder.now_s
@@ -204,9 +207,7 @@ def _live(
     workload.read_logs()
 
 
-def _arena(
-    plan: Plan, recorder: Recorder, stack: ExitStack
-) -> tuple[Arena, TopicReader | None, SinkWatcher, tuple[Repeated, ...]]:
+def _arena(plan: Plan, recorder: Recorder, stack: ExitStack) -> tuple[Arena, SinkWatcher, tuple[Repeated, ...]]:
     """Start all parts of a run, with the job as the last one, and what watches them."""
     clusters = stack.enter_context(start_clusters(plan.directory / "kafka", recorder))
     workload = Workload(recorder, clusters, plan.seed, plan.records_per_s)
@@ -228,18 +229,19 @@ def _arena(
         written=written_options(clusters),
     )
     stack.enter_context(room_for_checkpoints(task))
-    reader = None
+    reader, ended = None, None
     if KAFKA in plan.queries:
         reader = stack.enter_context(start_reader(clusters, task.sink(KAFKA), recorder))
+        ended = CutOff(task.checkpoint(KAFKA), reader.ends, recorder)
     sinks = stack.enter_context(SinkWatcher(task, recorder))
     workload.life.delivered = sinks.has
     stack.callback(workload.stop)
     workload.start()
-    job = stack.enter_context(JobProcess(plan.job, task, recorder))
+    job = stack.enter_context(JobProcess(plan.job, task, recorder, ended))
     memory = stack.enter_context(MemoryWatcher(job, spark, recorder))
-    arena = Arena(plan.directory, recorder, clusters, metadata, workload, job, spark)
+    arena = Arena(plan.directory, recorder, clusters, metadata, workload, job, spark, reader)
     watchers: tuple[Repeated, ...] = (sinks, memory) if reader is None else (sinks, memory, reader)
-    return arena, reader, sinks, watchers
+    return arena, sinks, watchers
 
 
 def _options(plan: Plan, clusters: Mapping[str, ChaosCluster], metadata: MetadataService) -> dict[str, str]:

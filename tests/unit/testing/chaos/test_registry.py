@@ -73,16 +73,17 @@ def test_names_choose_and_all_problems_with_them_are_said() -> None:
 @pytest.mark.parametrize(
     "plan, missing",
     [
-        (Plan(directory=Path("run")), set()),
-        (Plan(directory=Path("run"), spark="local"), {"executor-kill", "worker-kill"}),
-        (Plan(directory=Path("run"), queries=("parquet",)), {"sink-hang"}),
-        (Plan(directory=Path("run"), job=("job",)), {"sink-hang"}),
+        (Plan(directory=Path("run"), queries=("kafka", "counted")), set()),
+        (Plan(directory=Path("run")), {"writing-kill"}),
+        (Plan(directory=Path("run"), spark="local"), {"executor-kill", "worker-kill", "writing-kill"}),
+        (Plan(directory=Path("run"), queries=("parquet",)), {"sink-hang", "writing-kill"}),
+        (Plan(directory=Path("run"), job=("job",)), {"sink-hang", "writing-kill"}),
         (
             Plan(directory=Path("run"), source="kafka"),
-            {name for name, one in NEMESES.items() if one.needs == "evensplit"},
+            {"writing-kill", *(name for name, one in NEMESES.items() if one.needs == "evensplit")},
         ),
     ],
-    ids=["all", "local", "parquet alone", "a job of one's own", "Spark's own source"],
+    ids=["all", "no topic", "local", "parquet alone", "a job of one's own", "Spark's own source"],
 )
 def test_a_run_has_the_faults_that_can_be_made_in_it(plan: Plan, missing: set[str]) -> None:
     nemeses, schedule = _what_happens(plan)

@@ -59,7 +59,7 @@ def test_each_process_is_ended_early_in_a_long_run_and_lives_for_the_rest(seed: 
     names = {kind.name for kind in kinds if kind.ends_process}
     assert names == {
         *("driver-kill", "restart-changed", "source-kill"),
-        *("python-worker-kill", "executor-kill", "worker-kill"),
+        *("python-worker-kill", "executor-kill", "worker-kill", "writing-kill"),
         # All queries end by them, and each query has a process of the source.
         *("access-withdrawn", "password-rotated", "cluster-twice"),
     }

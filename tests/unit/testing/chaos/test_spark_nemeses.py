@@ -11,9 +11,10 @@ from typing import Any, cast
 
 import pytest
 
-from evensplit.testing.chaos.job.sinks import HANG
+from evensplit.errors import ChaosError
+from evensplit.testing.chaos.job.sinks import HANG, WRITTEN_LEDGER, WRITTEN_TOPIC
 from evensplit.testing.chaos.job.task import Task
-from evensplit.testing.chaos.nemesis import spark
+from evensplit.testing.chaos.nemesis import spark, writing
 from evensplit.testing.chaos.nemesis.base import Nemesis
 
 
@@ -60,8 +61,22 @@ def job(tmp_path: Path) -> Job:
     return Job(task)
 
 
-def under(nemesis: Nemesis, job: Job, seed: int = 0) -> Any:
-    return nemesis.do(cast("Any", SimpleNamespace(job=job, spark=None)), Random(seed))
+@dataclass
+class Reader:
+    """Sees new records in these topics, as soon as it is asked."""
+
+    topics: tuple[str, ...]
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    def comes(self, topic: str, isolation: str, within_s: float) -> bool:
+        assert within_s > 0
+        self.asked.append((topic, isolation))
+        return topic in self.topics
+
+
+def under(nemesis: Nemesis, job: Job, seed: int = 0, reader: Reader | None = None) -> Any:
+    arena = SimpleNamespace(job=job, spark=None, reader=reader, recorder=SimpleNamespace(now_s=7.0))
+    return nemesis.do(cast("Any", arena), Random(seed))
 
 
 def test_a_killed_driver_is_back_when_each_query_has_its_source(job: Job) -> None:
@@ -89,3 +104,30 @@ def test_a_sink_hangs_that_can_be_held(job: Job, seed: int) -> None:
         assert held <= {"foreach-batch", "counted"}
         assert held.pop() in harm.what
     assert not [query for query in job.task.queries if (job.task.sink(query) / HANG).exists()]
+
+
+def test_a_driver_is_killed_at_each_moment_of_writing_once_it_is_back(job: Job) -> None:
+    reader = Reader((WRITTEN_TOPIC, WRITTEN_LEDGER))
+    with under(writing.writing_kill, job, reader=reader) as harm:
+        assert (job.pid, job.looks) == (4, [3, 3, 3])
+        assert harm.since_s == 7.0
+        assert harm.what == (
+            "SIGKILL of the driver as its tasks wrote (process 1), as soon as a batch was decided (process 2), "
+            "as soon as readers saw records of a batch (process 3)"
+        )
+    assert reader.asked == [
+        (WRITTEN_TOPIC, "read_uncommitted"),
+        (WRITTEN_LEDGER, "read_committed"),
+        (WRITTEN_TOPIC, "read_committed"),
+    ]
+
+
+def test_a_moment_that_does_not_come_is_left_out_and_said_so_if_none_does(job: Job) -> None:
+    with under(writing.writing_kill, job, reader=Reader((WRITTEN_LEDGER,))) as harm:
+        assert harm.what == "SIGKILL of the driver as soon as a batch was decided (process 1)"
+    with (
+        pytest.raises(ChaosError, match="the job has not written a record within 60 s"),
+        under(writing.writing_kill, job, reader=Reader(())),
+    ):
+        pass
+    assert job.pid == 2

@@ -92,6 +92,7 @@ def test_it_takes_part_in_no_fault_of_metadata_and_of_python_processes() -> None
         *("source-kill", "python-worker-kill", "password-rotated"),
         *("cluster-out", "clusters-out", "cluster-renamed", "cluster-twice"),
         *("metadata-down", "metadata-slow", "metadata-lying"),
+        "writing-kill",
     }
 
 

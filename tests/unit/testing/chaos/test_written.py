@@ -29,13 +29,70 @@ def _run() -> Run:
 def test_a_faultless_topic_holds(tmp_path: Path) -> None:
     run = _run()
     run.events.append(ev.ReadersWaited(at_s=90, partition=1, offset=7, waited_s=12.5))
+    _cut_off(run, 7, before=False)
+    _cut_off(run, 9, before=True)
+    # That with which the run ends: nobody comes after it.
+    run.events.append(ev.BatchCutOff(at_s=END_S - 1, batch=19, batch_ms=19_000, ends=(10**6, 10**6)))
     verdict = check(run.write(tmp_path))
     assert verdict.held, verdict_text(verdict)
+    assert not [one for one in verdict.not_judged if one.startswith("writing")]
+    assert verdict.figures["batches that the end of a driver cut off"] == 2
+    assert verdict.figures["of them decided before, and found again by the next driver"] == 1
     assert verdict.figures["readers of the sink waited at most (s)"] == 12.5
     assert verdict.figures["records delivered"][QUERY] == 760
     assert verdict.figures["records in the sink's topic"] == 760
     assert verdict.figures["records of aborted transactions in the sink's topic"] == 6
     assert verdict.figures["batches"][QUERY] == 20
+
+
+def _cut_off(run: Run, batch: int, *, before: bool) -> None:
+    """A driver ends in a batch, whose records are in the topic before that, or come with the next driver."""
+    at_s, ends = batch * 10 + 4.0, 1_000 * (batch + before)
+    run.events += [
+        ev.BatchCutOff(at_s=at_s, batch=batch, batch_ms=1_000 * batch, ends=(ends, ends)),
+        ev.JobStarted(at_s=at_s + 1, pid=batch, settings={}),
+    ]
+
+
+def _nothing_aborted(run: Run) -> None:
+    run.found = lambda told: replace(told, hidden=0)
+
+
+def _processes_end(run: Run, nemesis: str, times: int) -> None:
+    for number in range(times):
+        at_s = 20.0 + number
+        run.events += [
+            ev.FaultBegan(at_s=at_s, fault=10 + number, nemesis=nemesis, what=f"{nemesis} {number}"),
+            ev.FaultEnded(at_s=at_s + 0.5, fault=10 + number),
+        ]
+
+
+@pytest.mark.parametrize("kills, proves", [(0, True), (5, True), (6, False)])
+def test_a_run_in_which_nobody_ends_as_it_writes_shows_little(tmp_path: Path, kills: int, proves: bool) -> None:
+    run = _run()
+    _nothing_aborted(run)
+    _cut_off(run, 9, before=True)
+    _processes_end(run, "python-worker-kill", kills)
+    verdict = check(run.write(tmp_path))
+    what = "the sink's topic has no record of an aborted transaction, so no task or driver was ended as it wrote, in "
+    what += f"{kills} faults that end one"
+    assert [one.what for one in verdict.findings if one.kind == "incomplete"] == ([] if proves else [what])
+    assert verdict.held == proves
+    assert (f"writing through crashes: {what}" in verdict.not_judged) == proves
+
+
+@pytest.mark.parametrize("kills, proves", [(0, True), (1, True), (2, False)])
+def test_a_run_in_which_nothing_decided_is_found_again_shows_little(tmp_path: Path, kills: int, proves: bool) -> None:
+    run = _run()
+    _cut_off(run, 9, before=False)
+    _processes_end(run, "writing-kill", kills)
+    verdict = check(run.write(tmp_path))
+    what = "no driver was ended after it had decided a batch, and before Spark knew, in "
+    what += f"{kills} faults that aim at that"
+    assert [one.what for one in verdict.findings if one.kind == "incomplete"] == ([] if proves else [what])
+    assert (f"writing through crashes: {what}" in verdict.not_judged) == proves
+    said = "Held; not judged in full: " if proves else "Proves nothing: 1 finding"
+    assert verdict.sentence.startswith(said)
 
 
 def _lost(run: Run) -> None:

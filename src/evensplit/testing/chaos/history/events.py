@@ -307,6 +307,17 @@ class ReadersWaited(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BatchCutOff(Event):
+    """A driver has ended when Spark had begun a batch that writes to a topic, and not noted it as done."""
+
+    batch: int
+    batch_ms: int
+    """Its time, by which records in the sink's topic name it. It has the same when the next driver begins with it."""
+    ends: tuple[int, ...]
+    """The offset after the last record, visible or not, of each partition of the topic, before another driver wrote."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRead(Event):
     """What another client finds in a partition of the sink's topic at the end, and how far the reader of the run is."""
 

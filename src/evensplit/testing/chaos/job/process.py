@@ -35,15 +35,19 @@ class JobProcess(Repeated):
     """Keeps a job running for as long as the `with` block lasts. Safe to use from several threads.
 
     `command`: of the job; empty: ours. It leads a session of its own, in which all that it starts is found, and which
-    ends with this process, however that ends. Its output is in `job.log`.
+    ends with this process, however that ends. Its output is in `job.log`. `ended`: called each time that the job has
+    ended, before it starts again.
     """
 
-    def __init__(self, command: Sequence[str], task: Task, recorder: Recorder) -> None:
+    def __init__(
+        self, command: Sequence[str], task: Task, recorder: Recorder, ended: Callable[[], None] | None = None
+    ) -> None:
         super().__init__(self._look_after, LOOK_EVERY_S)
         self._command = tuple(command) or OURS
         self.task = task
         """Its task, without the changes of `restart`."""
         self._recorder = recorder
+        self._ended = ended
         self._keeper: Keeper | None = None
         self._lock = threading.RLock()
         self._running: Child | None = None
@@ -186,6 +190,8 @@ class JobProcess(Repeated):
                 expected = process.pid in self._expected
                 said = "" if expected else self._said()
                 self._recorder.record(JobEnded(pid=process.pid, code=code, expected=expected, said=said))
+                if self._ended is not None:
+                    self._ended()
 
     def _said(self) -> str:
         """The end of what the process of the job has written to its log."""

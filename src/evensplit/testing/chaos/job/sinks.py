@@ -28,6 +28,8 @@ KAFKA = "kafka"
 """The query that writes to a topic with our own sink."""
 
 WRITTEN_TOPIC, WRITTEN_PARTITIONS = "delivered", 4
+WRITTEN_LEDGER = "evensplit-ledger"
+"""Where our own sink decides, unless it is told otherwise."""
 
 OF_HEADERS = (*COLUMNS[:5], "batch", "task")
 """What headers of a record in that topic say: where it is from, and which task of which batch has written it."""

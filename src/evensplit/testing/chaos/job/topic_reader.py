@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
@@ -65,7 +65,7 @@ class _Place:
 
 
 def written_options(clusters: Mapping[str, ChaosCluster]) -> dict[str, str]:
-    """The options of our own sink: the topic is in the cluster with most brokers."""
+    """The options of our own sink."""
     cluster = _home(clusters)
     own = {f"kafka.{name}": value for name, value in cluster.source_properties().items()}
     home = {cluster.name: {"kafka.bootstrap.servers": cluster.servers, **own}}
@@ -84,6 +84,7 @@ def start_reader(clusters: Mapping[str, ChaosCluster], sink: Path, recorder: Rec
 
 
 def _home(clusters: Mapping[str, ChaosCluster]) -> ChaosCluster:
+    """The cluster that has the topic and the ledger: that with most brokers."""
     return max(clusters.values(), key=lambda one: (one.replicas, one.name))
 
 
@@ -135,17 +136,36 @@ class TopicReader(Repeated):
         """Whether there is more in a log than it sees."""
         return any(place.waits_at >= 0 for place in self._places.values())
 
-    def sees_all(self) -> bool:
-        """Whether it has read all that is in the logs: then no transaction is open. False also if nobody says."""
+    def ends(self) -> tuple[int, ...] | None:
+        """Where each partition ends, with the records of open transactions; None if nobody says within some seconds."""
         latest: Any = OffsetSpec
         wanted = {TopicPartition(self._topic, number): latest.latest() for number in self._places}
         try:
             asked = self._admin.list_offsets(wanted, request_timeout=ASK_S)
-            # All records, those of open transactions, too.
-            ends = {partition.partition: future.result().offset for partition, future in asked.items()}
+            found = {partition.partition: future.result().offset for partition, future in asked.items()}
         except KafkaException:
+            return None
+        return tuple(found[number] for number in self._places)
+
+    def sees_all(self) -> bool:
+        """Whether it has read all that is in the logs: then no transaction is open. False also if nobody says."""
+        ends = self.ends()
+        return ends is not None and all(place.at >= ends[number] for number, place in self._places.items())
+
+    def comes(self, topic: str, isolation: str, within_s: float) -> bool:
+        """Wait until somebody who reads with this isolation sees a new record in a topic. Whether one came in time."""
+        consumer = _consumer(self._settings, "chaos-waits", isolation)
+        try:
+            partitions = consumer.list_topics(topic, ASK_S).topics[topic].partitions
+            consumer.assign([TopicPartition(topic, number, OFFSET_END) for number in partitions])
+            until_s = time.monotonic() + within_s
+            while time.monotonic() < until_s:
+                message = consumer.poll(0.5)
+                if message is not None and message.error() is None:
+                    return True
             return False
-        return all(self._places[number].at >= end for number, end in ends.items())
+        finally:
+            consumer.close()
 
     def read_again(self) -> None:
         """Record what other clients find in the topic now, from its beginning on.

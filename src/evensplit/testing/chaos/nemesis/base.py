@@ -21,6 +21,7 @@ NEEDS: Mapping[str, str] = {
     "evensplit": "evensplit as the source",
     "standalone": "a standalone cluster of Spark",
     "held-sink": "a query of our job besides `parquet` and `kafka`",
+    "written": "the query `kafka` of our job",
     "mount": "the right to mount file systems",
 }
 """What a nemesis may need: word -> meaning."""

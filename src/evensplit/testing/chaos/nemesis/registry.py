@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evensplit.errors import ChaosError
-from evensplit.testing.chaos.nemesis import access, brokers, metadata, network, spark, topics
+from evensplit.testing.chaos.nemesis import access, brokers, metadata, network, spark, topics, writing
 from evensplit.testing.chaos.nemesis.base import NEEDS, Nemesis
 
 NEMESES: Mapping[str, Nemesis] = {
-    one.kind.name: one for module in (brokers, network, access, topics, metadata, spark) for one in module.NEMESES
+    one.kind.name: one
+    for module in (brokers, network, access, topics, metadata, spark, writing)
+    for one in module.NEMESES
 }
 """Name -> nemesis, those of one resource together."""
 

@@ -80,7 +80,7 @@ SESSION = {
 """Setting of Spark's session -> values: adaptive execution, and tasks that are run twice if they are slow."""
 
 
-def _a_driver_is_back(arena: Arena, former: int) -> None:
+def wait_for_a_driver(arena: Arena, former: int) -> None:
     """Wait for a new driver in which the source of each query runs."""
     arena.job.wait_for_another(former, BACK_WITHIN_S, arena.job.reads)
 
@@ -89,7 +89,7 @@ def _a_driver_is_back(arena: Arena, former: int) -> None:
 def driver_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
     former = arena.job.kill()
     yield Harm(f"SIGKILL of the driver, process {former}")
-    _a_driver_is_back(arena, former)
+    wait_for_a_driver(arena, former)
 
 
 @nemesis(
@@ -106,12 +106,12 @@ def restart_changed(arena: Arena, dice: Random) -> Iterator[Harm]:
     session = {name: dice.choice(values) for name, values in SESSION.items()}
     former = arena.job.restart(options=options, session=session)
     try:
-        _a_driver_is_back(arena, former)
+        wait_for_a_driver(arena, former)
         said = ", ".join(f"{name}={value}" for name, value in {**options, **session}.items())
         yield Harm(f"the job is started again with {said}")
     finally:
         former = arena.job.restart()
-        _a_driver_is_back(arena, former)
+        wait_for_a_driver(arena, former)
 
 
 @nemesis(

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evensplit.testing.chaos.checker.context import Context
+from evensplit.testing.chaos.checker.judgements.crashes import HIDDEN, judge_crashes
 from evensplit.testing.chaos.checker.sinks import Attempt
 from evensplit.testing.chaos.history.events import ReadersWaited, WrittenRead
 
 _PLACE = ("cluster", "topic", "partition")
 _LONGEST = "readers of the sink waited at most (s)"
-_FOUND, _HIDDEN = "records in the sink's topic", "records of aborted transactions in the sink's topic"
+_FOUND = "records in the sink's topic"
 
 
 def judge_written(context: Context, query: str, attempts: Sequence[Attempt]) -> list[Attempt]:
@@ -90,12 +91,13 @@ def _judge_reader(context: Context, query: str, attempts: Sequence[Attempt]) -> 
         context.find("incomplete", "the sink's topic was not read to its end", query, context.end_s)
         return
     context.figures[_FOUND] = sum(one.committed for one in told)
-    context.figures[_HIDDEN] = sum(one.hidden for one in told)
+    context.figures[HIDDEN] = sum(one.hidden for one in told)
     tables = [one.rows for one in attempts if len(one.rows)]
-    partition, at = (
+    partition, at, batch = (
         np.concatenate([np.asarray(one[name], np.int64) for one in tables]) if tables else np.zeros(0, np.int64)
-        for name in ("sink_partition", "sink_offset")
+        for name in ("sink_partition", "sink_offset", "batch")
     )
+    judge_crashes(context, query, partition, at, batch)
     for one in told:
         if one.reader_at < one.end:
             what = f"partition {one.partition}: the run has read it to offset {one.reader_at} of {one.end}"

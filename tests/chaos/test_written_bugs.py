@@ -1,0 +1,101 @@
+"""`evensplit chaos --query kafka` finds bugs of the sink that are planted in it, and nothing where there are none.
+
+One fault, `writing-kill`, brings out what goes wrong after a crash: the driver is killed as its tasks write, when a
+batch is decided and no transaction ended yet, and when all are, and Spark does not know it. The job waits a little at
+both places, so that it is hit there.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evensplit.testing.chaos import run as chaos
+from evensplit.testing.chaos.checker.check import check
+from evensplit.testing.chaos.checker.verdict import Verdict
+from evensplit.testing.chaos.job.topic_reader import SEEN_WITHIN_S
+from evensplit.testing.chaos.page.text import verdict_text
+from evensplit.testing.chaos.plan import Plan, write_schedule
+from evensplit.testing.chaos.schedule import Planned
+from tests.support import sink_points
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
+
+HOOKS = Path(sink_points.__file__).parent
+SLOW = ("commit.Append.after", "commit.End.after")
+SCHEDULE = (Planned(1, "writing-kill", 2.0, 0.0, 7),)
+MINUTES = 0.15
+FOUND_AGAIN = "of them decided before, and found again by the next driver"
+ABORTED = "records of aborted transactions in the sink's topic"
+
+
+@pytest.fixture(autouse=True)
+def _queries_end() -> None:
+    """Nothing here uses the session of the tests."""
+
+
+@pytest.fixture
+def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job, and all that it starts, are slow at both places."""
+    directory = tmp_path / "points"
+    (directory / "hit").mkdir(parents=True)
+    for point in SLOW:
+        (directory / point).write_text("slow")
+    monkeypatch.setenv("EVENSPLIT_SINK_POINTS", str(directory))
+    monkeypatch.setenv("EVENSPLIT_SINK_BUG", "")
+    monkeypatch.setenv("PYTHONPATH", str(HOOKS))
+
+
+@pytest.mark.usefixtures("points")
+def test_nothing_is_found_where_there_is_no_bug(tmp_path: Path) -> None:
+    write_schedule(tmp_path / "schedule.json", SCHEDULE)
+    command = [sys.executable, "-m", "evensplit.cli", "chaos", "--query", "kafka", "--spark", "local"]
+    command += ["--minutes", str(MINUTES), "--schedule", str(tmp_path / "schedule.json")]
+    command += ["--directory", str(tmp_path / "run")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            said, _ = process.communicate(timeout=600)
+        finally:
+            process.terminate()
+    assert process.returncode in (0, 1), said
+    # Other tests run beside this one.
+    verdict = check(tmp_path / "run", bound_s=60.0)
+    assert verdict.held, f"{verdict_text(verdict)}\n\nsee {tmp_path}"
+    assert verdict.failed_faults == ()
+    # It went through what the bugs are about.
+    assert verdict.figures[ABORTED] > 0
+    assert verdict.figures[FOUND_AGAIN] >= 2
+    assert not [one for one in verdict.not_judged if one.startswith("writing")]
+    assert "writing-kill" in said or verdict.figures["faults by nemesis"] == {"writing-kill": 1}
+
+
+@pytest.mark.usefixtures("points")
+@pytest.mark.parametrize(
+    "bug, schedule, kind",
+    [
+        ("nothing-read", SCHEDULE, "repeated"),
+        ("no-decision", SCHEDULE, "repeated"),
+        ("decided-aborted", SCHEDULE, "lost"),
+        ("dropped", (), "lost"),
+        ("twice", (), "repeated"),
+    ],
+)
+def test_a_bug_of_the_sink_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str, schedule: tuple[Planned, ...], kind: str
+) -> None:
+    monkeypatch.setenv("EVENSPLIT_SINK_BUG", bug)
+    verdict = _short(tmp_path, monkeypatch, schedule)
+    found = {one.kind for one in verdict.findings}
+    assert kind in found, f"{verdict_text(verdict)}\n\nsee {tmp_path}"
+
+
+def _short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schedule: tuple[Planned, ...]) -> Verdict:
+    """A run that gives the job less time at its end, since nothing has to be held."""
+    monkeypatch.setattr(chaos, "PEACE_S", 20.0)
+    monkeypatch.setattr(chaos, "GRACE_S", 0.0)
+    monkeypatch.setattr(chaos, "SEEN_WITHIN_S", min(20.0, SEEN_WITHIN_S))
+    plan = Plan(directory=tmp_path / "run", minutes=MINUTES, spark="local", queries=("kafka",), schedule=schedule)
+    return check(chaos.run(plan), bound_s=10.0)
