@@ -25,8 +25,12 @@ from bench.peer.processes import ROOT, machine, now
 from bench.peer.report import between, row, wrapped
 from evensplit.core.text import counted
 from evensplit.testing.chaos.checker.check import check
+from evensplit.testing.chaos.checker.judgements.crashes import CUT, FOUND, HIDDEN
+from evensplit.testing.chaos.checker.judgements.written import READ_AGAIN
+from evensplit.testing.chaos.checker.verdict import Verdict
 from evensplit.testing.chaos.history.events import RunBegan
 from evensplit.testing.chaos.history.recorder import read_history
+from evensplit.testing.chaos.job.sinks import KAFKA
 
 RESULTS = ROOT / "bench" / "results" / "long_runs.json"
 PAGE = ROOT / "docs" / "reliability.md"
@@ -63,6 +67,8 @@ class LongRun:
     slopes: dict[str, float]
     """Role of a process -> how fast the memory of one grew at most, in MiB a minute."""
     not_judged: list[str]
+    written: dict[str, int] = field(default_factory=dict)
+    """Of a run that writes to a topic: heading -> number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +143,31 @@ def long_run(directory: Path, commit: str) -> LongRun:
         standstill_s=standstill_s(figures),
         slopes={role: max(some.values()) for role, some in figures["memory slopes (MiB/min)"].items()},
         not_judged=list(verdict.not_judged),
+        written=written(verdict),
     )
+
+
+def written(verdict: Verdict) -> dict[str, int]:
+    """What became of the topic that a run writes to; empty if it does not write to one."""
+    figures = verdict.figures
+    if KAFKA not in figures.get("records delivered", {}):
+        return {}
+
+    def of_kind(*kinds: str) -> int:
+        some = [one for one in verdict.findings if one.kind in kinds and one.where.startswith(KAFKA)]
+        return sum(one.count for one in some)
+
+    return {
+        "records written": figures["records delivered"][KAFKA],
+        "read again": figures[READ_AGAIN],
+        "lost": of_kind("lost", "part of a transaction"),
+        "repeated": of_kind("repeated"),
+        "out of order": of_kind("reordered"),
+        "of aborted transactions": figures[HIDDEN],
+        "batches decided": figures["batches"][KAFKA],
+        "cut off by the end of a driver": figures[CUT],
+        "of them found decided": figures[FOUND],
+    }
 
 
 def add_run(record: Record, run: LongRun) -> None:
@@ -204,6 +234,28 @@ def run_lines(runs: Sequence[LongRun]) -> Iterator[str]:
         if one.failed_faults or one.not_judged:
             failed = [f"{counted(one.failed_faults, 'fault')} could not be made or ended"] if one.failed_faults else []
             yield f"Seed {one.seed}: {'; '.join([*failed, *one.not_judged])}."
+    yield from written_lines(runs)
+
+
+def written_lines(runs: Sequence[LongRun]) -> Iterator[str]:
+    """A table of the runs that write to a topic; nothing if there are none."""
+    runs = [one for one in runs if one.written]
+    if not runs:
+        return
+    heads = list(runs[-1].written)
+    yield ""
+    yield "What another client found at the end in the topics that runs with the query `kafka` wrote to:"
+    yield ""
+    yield f"| seed | Spark | {' | '.join(heads)} |"
+    yield f"|---:|---|{'---:|' * len(heads)}"
+    for one in runs:
+        yield row([f"{one.seed}", one.spark, *(f"{one.written[head]:,}" for head in heads)])
+    yield ""
+    yield (
+        "Records written are those that the reader of the run saw with `read_committed`, each once. Those of aborted "
+        "transactions are in the logs, and hidden from such readers. A batch is cut off if the driver ends before "
+        "Spark has noted it as done; it was decided if readers see records of it from before that."
+    )
 
 
 def night_lines(nights: Sequence[Night]) -> Iterator[str]:

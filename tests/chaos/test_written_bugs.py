@@ -7,6 +7,7 @@ both places, so that it is hit there.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,6 @@ import pytest
 from evensplit.testing.chaos import run as chaos
 from evensplit.testing.chaos.checker.check import check
 from evensplit.testing.chaos.checker.verdict import Verdict
-from evensplit.testing.chaos.job.topic_reader import SEEN_WITHIN_S
 from evensplit.testing.chaos.page.text import verdict_text
 from evensplit.testing.chaos.plan import Plan, write_schedule
 from evensplit.testing.chaos.schedule import Planned
@@ -46,7 +46,7 @@ def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (directory / point).write_text("slow")
     monkeypatch.setenv("EVENSPLIT_SINK_POINTS", str(directory))
     monkeypatch.setenv("EVENSPLIT_SINK_BUG", "")
-    monkeypatch.setenv("PYTHONPATH", str(HOOKS))
+    monkeypatch.setenv("PYTHONPATH", str(HOOKS), prepend=os.pathsep)
 
 
 @pytest.mark.usefixtures("points")
@@ -69,7 +69,6 @@ def test_nothing_is_found_where_there_is_no_bug(tmp_path: Path) -> None:
     assert verdict.figures[ABORTED] > 0
     assert verdict.figures[FOUND_AGAIN] >= 2
     assert not [one for one in verdict.not_judged if one.startswith("writing")]
-    assert "writing-kill" in said or verdict.figures["faults by nemesis"] == {"writing-kill": 1}
 
 
 @pytest.mark.usefixtures("points")
@@ -96,6 +95,6 @@ def _short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schedule: tuple[Plan
     """A run that gives the job less time at its end, since nothing has to be held."""
     monkeypatch.setattr(chaos, "PEACE_S", 20.0)
     monkeypatch.setattr(chaos, "GRACE_S", 0.0)
-    monkeypatch.setattr(chaos, "SEEN_WITHIN_S", min(20.0, SEEN_WITHIN_S))
+    monkeypatch.setattr(chaos, "SEEN_WITHIN_S", 20.0)
     plan = Plan(directory=tmp_path / "run", minutes=MINUTES, spark="local", queries=("kafka",), schedule=schedule)
     return check(chaos.run(plan), bound_s=10.0)

@@ -276,6 +276,16 @@ def faultless() -> Run:
     return run
 
 
+def writing() -> Run:
+    """The same with one query, which writes to a topic."""
+    run = faultless()
+    run.change(ev.RunBegan, lambda _: True, lambda one: replace(one, queries=("kafka",)))
+    run.change(ev.QueryStarted, lambda one: one.query != FORMS[0], lambda _: None)
+    run.change(ev.QueryStarted, lambda _: True, lambda one: replace(one, query="kafka"))
+    run.batches = {"kafka": {batch: attempts[:1] for batch, attempts in run.batches[FORMS[0]].items()}}
+    return run
+
+
 def _write(run: Run, at_s: float, some: list[Row], transaction: str, *, aborted: bool) -> None:
     row = some[0]
     place: dict[str, Any] = {

@@ -13,7 +13,7 @@ from bench import long_runs
 from bench.long_runs import BEGIN, END, LongRun, Night, Record, add_night, add_run, long_run, read, tables
 from bench.peer.report import between
 from evensplit.testing.chaos.history import events as ev
-from tests.support.chaos_histories import faultless
+from tests.support.chaos_histories import Row, faultless, writing
 
 RUN = LongRun(
     seed=3,
@@ -55,6 +55,37 @@ def test_what_is_missing_or_broken_is_said() -> None:
     assert "| 2 lost, 1 stalled |" in shown
     assert "| not judged |" in shown
     assert "Seed 3: liveness: the faults never stopped." in shown
+
+
+WRITTEN = {"records written": 690_000, "read again": 690_000, "repeated": 0, "of them found decided": 2}
+
+
+def test_a_run_that_writes_to_a_topic_has_a_line_about_it_too() -> None:
+    writes = replace(RUN, seed=4, queries=["kafka"], written=WRITTEN)
+    shown = tables(Record([RUN, writes]))
+    assert shown.startswith(tables(Record([RUN, replace(writes, written={})])))
+    assert "| seed | Spark | records written | read again | repeated | of them found decided |" in shown
+    assert "|---:|---|---:|---:|---:|---:|" in shown
+    assert "| 4 | standalone | 690,000 | 690,000 | 0 | 2 |" in shown
+    assert "| 3 | standalone | " not in shown
+
+
+def test_what_a_run_has_written_is_taken_from_its_verdict(tmp_path: Path) -> None:
+    run = writing()
+    run.rows("kafka", 4).append(Row(**vars(run.rows("kafka", 3)[0])))
+    of_writing = long_run(run.write(tmp_path / "run"), "1a2b3c4")
+    assert of_writing.written == {
+        "records written": 760,
+        "read again": 761,
+        "lost": 0,
+        "repeated": 1,
+        "out of order": 1,
+        "of aborted transactions": 6,
+        "batches decided": 20,
+        "cut off by the end of a driver": 0,
+        "of them found decided": 0,
+    }
+    assert long_run(faultless().write(tmp_path / "read"), "1a2b3c4").written == {}
 
 
 def test_a_run_stands_in_place_of_an_earlier_one_and_a_night_too() -> None:

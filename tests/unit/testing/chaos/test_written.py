@@ -11,23 +11,13 @@ import pytest
 from evensplit.testing.chaos.checker.check import check
 from evensplit.testing.chaos.history import events as ev
 from evensplit.testing.chaos.page.text import verdict_text
-from tests.support.chaos_histories import END_S, FORMS, Row, Run, faultless
+from tests.support.chaos_histories import END_S, Row, Run, writing
 
 QUERY = "kafka"
 
 
-def _run() -> Run:
-    """A run with one query, which writes to a topic."""
-    run = faultless()
-    run.change(ev.RunBegan, lambda _: True, lambda one: replace(one, queries=(QUERY,)))
-    run.change(ev.QueryStarted, lambda one: one.query != FORMS[0], lambda _: None)
-    run.change(ev.QueryStarted, lambda _: True, lambda one: replace(one, query=QUERY))
-    run.batches = {QUERY: {batch: attempts[:1] for batch, attempts in run.batches[FORMS[0]].items()}}
-    return run
-
-
 def test_a_faultless_topic_holds(tmp_path: Path) -> None:
-    run = _run()
+    run = writing()
     run.events.append(ev.ReadersWaited(at_s=90, partition=1, offset=7, waited_s=12.5))
     _cut_off(run, 7, before=False)
     _cut_off(run, 9, before=True)
@@ -69,7 +59,7 @@ def _processes_end(run: Run, nemesis: str, times: int) -> None:
 
 @pytest.mark.parametrize("kills, proves", [(0, True), (5, True), (6, False)])
 def test_a_run_in_which_nobody_ends_as_it_writes_shows_little(tmp_path: Path, kills: int, proves: bool) -> None:
-    run = _run()
+    run = writing()
     _nothing_aborted(run)
     _cut_off(run, 9, before=True)
     _processes_end(run, "python-worker-kill", kills)
@@ -83,7 +73,7 @@ def test_a_run_in_which_nobody_ends_as_it_writes_shows_little(tmp_path: Path, ki
 
 @pytest.mark.parametrize("kills, proves", [(0, True), (1, True), (2, False)])
 def test_a_run_in_which_nothing_decided_is_found_again_shows_little(tmp_path: Path, kills: int, proves: bool) -> None:
-    run = _run()
+    run = writing()
     _cut_off(run, 9, before=False)
     _processes_end(run, "writing-kill", kills)
     verdict = check(run.write(tmp_path))
@@ -158,7 +148,7 @@ def _never_read(run: Run) -> None:
     ],
 )
 def test_a_planted_fault_is_found(tmp_path: Path, plant: Callable[[Run], None], kinds: set[str]) -> None:
-    run = _run()
+    run = writing()
     plant(run)
     verdict = check(run.write(tmp_path))
     found = {one.kind for one in verdict.findings}
@@ -172,7 +162,7 @@ def test_tasks_of_one_batch_may_come_in_any_order(tmp_path: Path) -> None:
         columns["task"] = [number % 5 for number in range(len(columns["task"]))]
         columns["sink_offset"].reverse()
 
-    run = _run()
+    run = writing()
     run.places = in_turn
     verdict = check(run.write(tmp_path))
     assert verdict.held, verdict_text(verdict)

@@ -15,7 +15,7 @@ from evensplit.testing.chaos.history.events import ReadersWaited, WrittenRead
 
 _PLACE = ("cluster", "topic", "partition")
 _LONGEST = "readers of the sink waited at most (s)"
-_FOUND = "records in the sink's topic"
+READ_AGAIN = "records in the sink's topic"
 
 
 def judge_written(context: Context, query: str, attempts: Sequence[Attempt]) -> list[Attempt]:
@@ -90,7 +90,7 @@ def _judge_reader(context: Context, query: str, attempts: Sequence[Attempt]) -> 
     if not told:
         context.find("incomplete", "the sink's topic was not read to its end", query, context.end_s)
         return
-    context.figures[_FOUND] = sum(one.committed for one in told)
+    context.figures[READ_AGAIN] = sum(one.committed for one in told)
     context.figures[HIDDEN] = sum(one.hidden for one in told)
     tables = [one.rows for one in attempts if len(one.rows)]
     partition, at, batch = (
