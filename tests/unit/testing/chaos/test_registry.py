@@ -13,6 +13,8 @@ from evensplit.errors import ChaosError
 from evensplit.spark.options.parse import parse_options
 from evensplit.spark.options.spec.all import DECLARED
 from evensplit.spark.options.spec.registry import REGISTRY_OPTIONS
+from evensplit.spark.options.spec.sink import LEDGER
+from evensplit.testing.chaos.job.sinks import WRITTEN_LEDGER
 from evensplit.testing.chaos.nemesis.base import NEEDS
 from evensplit.testing.chaos.nemesis.registry import NEMESES, usable
 from evensplit.testing.chaos.nemesis.spark import OPTIONS, SESSION
@@ -130,3 +132,7 @@ def test_spark_has_the_settings() -> None:
         )
     )
     assert [name for name in SESSION if name.encode() not in known] == []
+
+
+def test_the_ledger_that_is_watched_is_the_one_that_the_sink_decides_in() -> None:
+    assert LEDGER.default == WRITTEN_LEDGER
