@@ -26,8 +26,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mar
 
 HOOKS = Path(sink_points.__file__).parent
 SLOW = ("commit.Append.after", "commit.End.after")
-SCHEDULE = (Planned(1, "writing-kill", 2.0, 0.0, 7),)
-MINUTES = 0.15
+SCHEDULE = (Planned(1, "writing-kill", 8.0, 0.0, 7),)
+MINUTES = 0.2
 FOUND_AGAIN = "of them decided before, and found again by the next driver"
 ABORTED = "records of aborted transactions in the sink's topic"
 
