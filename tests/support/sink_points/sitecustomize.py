@@ -153,7 +153,11 @@ def _dropped(module: Any) -> None:
 
 
 def _twice(module: Any) -> None:
-    _each_tenth(module, lambda write, rows: [write(rows), write(rows)])
+    def twice(write: Callable[[Any], None], rows: Any) -> None:
+        write(rows)
+        write(rows)
+
+    _each_tenth(module, twice)
 
 
 def _each_tenth(module: Any, change: Callable[[Callable[[Any], None], Any], object]) -> None:

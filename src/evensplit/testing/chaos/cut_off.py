@@ -23,8 +23,8 @@ class CutOff:
         self._recorder = recorder
 
     def __call__(self) -> None:
-        batch = _last(self._checkpoint / "offsets")
-        if batch is None or batch == _last(self._checkpoint / "commits"):
+        batch = last_batch(self._checkpoint / "offsets")
+        if batch is None or batch == last_batch(self._checkpoint / "commits"):
             return
         batch_ms = _time_of(self._checkpoint / "offsets" / f"{batch}")
         ends = self._ends()
@@ -32,7 +32,7 @@ class CutOff:
             self._recorder.record(BatchCutOff(batch=batch, batch_ms=batch_ms, ends=ends))
 
 
-def _last(log: Path) -> int | None:
+def last_batch(log: Path) -> int | None:
     """The last batch that a log of Spark has; None if it has none."""
     try:
         return max((int(file.name) for file in log.iterdir() if file.name.isdecimal()), default=None)

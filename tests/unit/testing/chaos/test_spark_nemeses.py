@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from evensplit.errors import ChaosError
-from evensplit.testing.chaos.job.sinks import HANG, WRITTEN_LEDGER, WRITTEN_TOPIC
+from evensplit.testing.chaos.job.sinks import HANG, KAFKA, WRITTEN_LEDGER, WRITTEN_TOPIC
 from evensplit.testing.chaos.job.task import Task
 from evensplit.testing.chaos.nemesis import spark, writing
 from evensplit.testing.chaos.nemesis.base import Nemesis
@@ -42,6 +42,9 @@ class Job:
             self.back += 1
             assert self.back < 10
         self.looks.append(self.back)
+        commits = self.task.checkpoint(KAFKA) / "commits"
+        commits.mkdir(parents=True, exist_ok=True)
+        (commits / f"{10 * self.pid}").touch()
 
     def reads(self) -> bool:
         return self.back == len(self.task.queries)
