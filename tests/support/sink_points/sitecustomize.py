@@ -149,7 +149,7 @@ def _decided_aborted(module: Any) -> None:
 
 
 def _dropped(module: Any) -> None:
-    _each_tenth(module, lambda write, rows: write(rows.slice(1)))
+    _each_second(module, lambda write, rows: write(rows.slice(1)))
 
 
 def _twice(module: Any) -> None:
@@ -157,15 +157,16 @@ def _twice(module: Any) -> None:
         write(rows)
         write(rows)
 
-    _each_tenth(module, twice)
+    _each_second(module, twice)
 
 
-def _each_tenth(module: Any, change: Callable[[Callable[[Any], None], Any], object]) -> None:
+def _each_second(module: Any, change: Callable[[Callable[[Any], None], Any], object]) -> None:
     former, written = module.RowWriter.write, [0]
 
     def write(self: Any, rows: Any) -> None:
+        # Beginning with the first: a process may write no more than once.
         written[0] += 1
-        if written[0] % 10:
+        if written[0] % 2 == 0:
             former(self, rows)
         else:
             change(lambda some: former(self, some), rows)
