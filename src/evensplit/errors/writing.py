@@ -59,12 +59,14 @@ class RunSuperseded(WriteError):
     cause = (
         "The ledger has a decision of a later run of the same query, or about a later batch. Either the query was "
         "started twice on one checkpoint, or its checkpoint was replaced by an older one. Or the batch was decided "
-        "with another number of rows than it has now, since the query was changed."
+        "with another number of rows than it has now: the query was changed, or Kafka has removed records of the batch "
+        "since, by retention or compaction."
     )
     cure = (
         "Let one run of the query live. If the checkpoint was restored from a copy, what it would write again is in "
         "the topics already: start a new query after it, with a new checkpoint. If the query was changed, start it "
-        "once as it was, which finishes the batch."
+        "once as it was, which finishes the batch. If records are gone from the source, start it once with "
+        "`acceptIncomplete` set to the number of the batch, which stays as it was written."
     )
 
 

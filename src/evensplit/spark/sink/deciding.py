@@ -130,7 +130,9 @@ def error_of(
             written = sum(one.records for one in decision.transactions)
             return RunSuperseded(
                 f"{where}: it was decided and written with {written} rows, and now it has {rows}. Either its "
-                "checkpoint was replaced by an older one, or the query was changed, or gives other rows each time"
+                "checkpoint was replaced by an older one, or the query was changed, or gives other rows each time, or "
+                "records of it are gone from its source. If you know that it is not the first, set acceptIncomplete "
+                f"to {number}: then the batch stays as it was written"
             )
 
 
