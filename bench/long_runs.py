@@ -159,14 +159,14 @@ def written(verdict: Verdict) -> dict[str, int]:
 
     return {
         "records written": figures["records delivered"][KAFKA],
-        "read again": figures[READ_AGAIN],
+        "read again": figures.get(READ_AGAIN, 0),
         "lost": of_kind("lost", "part of a transaction"),
         "repeated": of_kind("repeated"),
         "out of order": of_kind("reordered"),
-        "of aborted transactions": figures[HIDDEN],
+        "of aborted transactions": figures.get(HIDDEN, 0),
         "batches decided": figures["batches"][KAFKA],
-        "cut off by the end of a driver": figures[CUT],
-        "of them found decided": figures[FOUND],
+        "cut off by the end of a driver": figures.get(CUT, 0),
+        "of them found decided": figures.get(FOUND, 0),
     }
 
 

@@ -21,7 +21,7 @@ def _queries_end() -> None:
     """Nothing here uses the session of the tests."""
 
 
-TIMEOUT_S = 8.0
+TIMEOUT_S = 12.0
 """Longer than what a transaction has to have left when it is decided."""
 OPTIONS = {"kafka.transaction.timeout.ms": str(int(TIMEOUT_S * 1000))}
 WITHIN_S = 120.0

@@ -120,7 +120,7 @@ def _sender(module: Any) -> None:
 
 
 def _no_decision(module: Any) -> None:
-    module.Ledger.append = lambda self, decision, within_ms=None: True
+    module.Ledger.append = lambda self, decision, within_ms=None: module.Appended.THERE
 
 
 def _nothing_read(module: Any) -> None:

@@ -27,9 +27,8 @@ class CutOff:
         if batch is None or batch == last_batch(self._checkpoint / "commits"):
             return
         batch_ms = _time_of(self._checkpoint / "offsets" / f"{batch}")
-        ends = self._ends()
-        if batch_ms is not None and ends is not None:
-            self._recorder.record(BatchCutOff(batch=batch, batch_ms=batch_ms, ends=ends))
+        if batch_ms is not None:
+            self._recorder.record(BatchCutOff(batch=batch, batch_ms=batch_ms, ends=self._ends() or ()))
 
 
 def last_batch(log: Path) -> int | None:

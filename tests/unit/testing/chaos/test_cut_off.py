@@ -47,6 +47,10 @@ def test_what_does_not_tell_is_passed_over(tmp_path: Path, checkpoint: Path, tex
     assert noted(tmp_path, checkpoint) == []
 
 
-def test_nothing_is_noted_where_brokers_do_not_answer_or_no_batch_was_begun(tmp_path: Path, checkpoint: Path) -> None:
-    assert noted(tmp_path, checkpoint, None) == []
+def test_where_brokers_do_not_answer_it_is_noted_without_ends(tmp_path: Path, checkpoint: Path) -> None:
+    (one,) = noted(tmp_path, checkpoint, None)
+    assert (one.batch, one.ends) == (10, ())
+
+
+def test_nothing_is_noted_where_no_batch_was_begun(tmp_path: Path, checkpoint: Path) -> None:
     assert noted(tmp_path, tmp_path / "none") == []

@@ -71,7 +71,7 @@ def test_a_run_in_which_nobody_ends_as_it_writes_shows_little(tmp_path: Path, ki
     assert (f"writing through crashes: {what}" in verdict.not_judged) == proves
 
 
-@pytest.mark.parametrize("kills, proves", [(0, True), (1, True), (2, False)])
+@pytest.mark.parametrize("kills, proves", [(0, True), (3, True), (4, False)])
 def test_a_run_in_which_nothing_decided_is_found_again_shows_little(tmp_path: Path, kills: int, proves: bool) -> None:
     run = writing()
     _cut_off(run, 9, before=False)
@@ -83,6 +83,16 @@ def test_a_run_in_which_nothing_decided_is_found_again_shows_little(tmp_path: Pa
     assert (f"writing through crashes: {what}" in verdict.not_judged) == proves
     said = "Held; not judged in full: " if proves else "Proves nothing: 1 finding"
     assert verdict.sentence.startswith(said)
+
+
+def test_a_batch_of_which_nobody_could_say_how_far_it_had_come_proves_nothing_against_a_run(tmp_path: Path) -> None:
+    run = writing()
+    _cut_off(run, 9, before=False)
+    run.events = [replace(one, ends=()) if isinstance(one, ev.BatchCutOff) else one for one in run.events]
+    _processes_end(run, "writing-kill", 4)
+    verdict = check(run.write(tmp_path))
+    assert verdict.held
+    assert [one for one in verdict.not_judged if one.startswith("writing through crashes")]
 
 
 def _lost(run: Run) -> None:

@@ -314,7 +314,8 @@ class BatchCutOff(Event):
     batch_ms: int
     """Its time, by which records in the sink's topic name it. It has the same when the next driver begins with it."""
     ends: tuple[int, ...]
-    """The offset after the last record, visible or not, of each partition of the topic, before another driver wrote."""
+    """The offset after the last record, visible or not, of each partition of the topic, before another driver wrote.
+    Empty if no broker said it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

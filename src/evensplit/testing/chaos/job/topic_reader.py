@@ -153,7 +153,10 @@ class TopicReader(Repeated):
         return ends is not None and all(place.at >= ends[number] for number, place in self._places.items())
 
     def comes(self, topic: str, isolation: str, within_s: float) -> bool:
-        """Wait until somebody who reads with this isolation sees a new record in a topic. Whether one came in time."""
+        """Wait until somebody who reads with this isolation sees a new record in a topic. Whether one came in time.
+
+        False also if no broker says which partitions the topic has.
+        """
         consumer = _consumer(self._settings, "chaos-waits", isolation)
         try:
             partitions = consumer.list_topics(topic, ASK_S).topics[topic].partitions
@@ -163,6 +166,8 @@ class TopicReader(Repeated):
                 message = consumer.poll(0.5)
                 if message is not None and message.error() is None:
                     return True
+            return False
+        except KafkaException:
             return False
         finally:
             consumer.close()
