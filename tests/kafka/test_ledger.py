@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from evensplit.core.delivery.decision_json import REMEMBERED
+from evensplit.core.delivery.orders import Appended
 from evensplit.core.delivery.terms import State
 from evensplit.errors import ClusterUnreachable, LedgerError
 from evensplit.kafka.produce.decisions import log as ledger_log
@@ -49,9 +50,9 @@ def test_one_process_after_the_other(make: Make, brokers: LocalKafka, topic: str
     assert first.last(query) is None
     first.acquire(query)
     assert first.last(query) is None
-    assert first.append(decided(query, 0))
+    assert first.append(decided(query, 0)) is Appended.THERE
     first.acquire(query)
-    assert first.append(decided(query, 1))
+    assert first.append(decided(query, 1)) is Appended.THERE
     first.acquire(query)
     assert first.last(query) == decided(query, 1)
     wait_for(lambda: second.read_decided(query) == decided(query, 1), what="the second decision")
@@ -59,15 +60,15 @@ def test_one_process_after_the_other(make: Make, brokers: LocalKafka, topic: str
     assert second.last(query) == decided(query, 1)
     # The first one does not know yet that it is fenced.
     assert first.last(query) == decided(query, 1)
-    assert not first.append(decided(query, 2))
-    assert second.append(decided(query, 2, State.ABORTED))
+    assert first.append(decided(query, 2)) is Appended.NOT_THERE
+    assert second.append(decided(query, 2, State.ABORTED)) is Appended.THERE
     second.acquire(query)
-    assert second.append(decided(query, 2))
+    assert second.append(decided(query, 2)) is Appended.THERE
     second.acquire(query)
     first.acquire(query)
     assert first.last(query) == decided(query, 2)
-    assert not second.append(decided(query, 3))
-    assert first.append(decided(query, 3))
+    assert second.append(decided(query, 3)) is Appended.NOT_THERE
+    assert first.append(decided(query, 3)) is Appended.THERE
     with pytest.raises(LedgerError, match="was not acquired"):
         second.append(decided(query, 4))
     # The marker of the last one comes a moment after the answer.
@@ -88,7 +89,7 @@ def test_old_batches_are_deleted(make: Make, brokers: LocalKafka, topic: str, qu
     ledger.prepare()
     for batch in (0, 1, REMEMBERED, REMEMBERED + 2):
         ledger.acquire(query)
-        assert ledger.append(decided(query, batch))
+        assert ledger.append(decided(query, batch)) is Appended.THERE
     wait_for(lambda: ledger.read_decided(query) == decided(query, REMEMBERED + 2), what="the last decision")
     assert [one.batch for one in ledger.history(query)] == [REMEMBERED, REMEMBERED + 2]
     deleted = [one.key for one in consume_all(brokers, topic) if one.value is None]
@@ -96,7 +97,7 @@ def test_old_batches_are_deleted(make: Make, brokers: LocalKafka, topic: str, qu
     # A gap that is longer than what is remembered, and much longer.
     for batch in (10 * REMEMBERED, 10**15):
         ledger.acquire(query)
-        assert ledger.append(decided(query, batch))
+        assert ledger.append(decided(query, batch)) is Appended.THERE
     wait_for(lambda: ledger.read_decided(query) == decided(query, 10**15), what="the last decision")
     assert [one.batch for one in ledger.history(query)] == [10**15]
 
@@ -111,7 +112,7 @@ def test_of_many_that_acquire_at_once_each_batch_has_one_winner(make: Make, quer
             ledger.acquire(query)
             last = ledger.last(query)
             batch = 0 if last is None else last.batch + 1
-            if ledger.append(decided(query, batch)):
+            if ledger.append(decided(query, batch)) is Appended.THERE:
                 won.append(batch)
         return won
 
@@ -130,13 +131,13 @@ def test_another_query_with_an_open_transaction(make: Make, brokers: LocalKafka,
     ledger, hurried = make(), make(timeout_ms=1_500)
     ledger.prepare()
     ledger.acquire(query)
-    assert ledger.append(decided(query, 0))
+    assert ledger.append(decided(query, 0)) is Appended.THERE
     wait_for(lambda: ledger.read_decided(query) == decided(query, 0), what="the first decision")
     ledger.acquire(query)
     assert ledger.last(query) == decided(query, 0)
     client = TransactionClient("east", settings(brokers.bootstrap_servers))
     open_one = write(brokers, client, topic, f"p.{uuid.uuid4()}")
-    assert ledger.append(decided(query, 1))
+    assert ledger.append(decided(query, 1)) is Appended.THERE
     # A task sees what is before it, and a driver waits for it.
     late = make()
     assert late.read_decided(query) == decided(query, 0)
@@ -161,12 +162,12 @@ def test_an_append_that_was_left_open_is_aborted(make: Make, brokers: LocalKafka
     ledger = make()
     ledger.prepare()
     ledger.acquire(query)
-    assert ledger.append(decided(query, 0))
+    assert ledger.append(decided(query, 0)) is Appended.THERE
     ledger.acquire(query)
     assert ledger.last(query) == decided(query, 0)
     client = TransactionClient("east", settings(brokers.bootstrap_servers))
     open_one = write(brokers, client, topic, ledger.transactional_id(query))
-    assert ledger.append(decided(query, 1)) is False
+    assert ledger.append(decided(query, 1)) is Appended.NOT_THERE
     ledger.acquire(query)
     assert ledger.last(query) == decided(query, 0)
     assert client.remaining_ms([open_one], lambda _: 0) == {open_one: None}
@@ -178,10 +179,10 @@ def test_who_acquires_anew_sees_what_another_one_has_decided(make: Make, query: 
     first.prepare()
     for ledger, batch in ((first, 0), (second, 1)):
         ledger.acquire(query)
-        assert ledger.append(decided(query, batch))
+        assert ledger.append(decided(query, batch)) is Appended.THERE
     first.acquire(query, anew=True)
     assert first.last(query) == decided(query, 1)
-    assert first.append(decided(query, 2))
+    assert first.append(decided(query, 2)) is Appended.THERE
 
 
 class Killed(BaseException):
@@ -211,7 +212,7 @@ def test_who_takes_over_from_one_that_was_killed_waits_for_nobody(
     assert late.last(query, stable=True) is None
     late.acquire(query)
     assert late.last(query) is None
-    assert late.append(decided(query, 0))
+    assert late.append(decided(query, 0)) is Appended.THERE
 
 
 @pytest.mark.parametrize("given_ms, expected_ms", [(900_000, 15_000), (7_000, 7_000)])
@@ -248,7 +249,7 @@ def test_a_driver_that_is_killed_in_its_append_holds_up_others_for_that_long(
         other.acquire(query)
         assert other.last(query) is None
         assert time.monotonic() - begun_s < 15
-        assert other.append(decided(query, 0))
+        assert other.append(decided(query, 0)) is Appended.THERE
         killed.close()
         other.close()
 
@@ -260,15 +261,15 @@ def test_found_from_the_end_backwards(
     one, other = make(), make()
     one.prepare()
     one.acquire(query)
-    assert one.append(decided(query, 7))
+    assert one.append(decided(query, 7)) is Appended.THERE
     for batch in range(5):
         one.acquire("other")
-        assert one.append(decided("other", batch))
+        assert one.append(decided("other", batch)) is Appended.THERE
     assert other.read_decided("none") is None
     assert other.read_decided(query) == decided(query, 7)
     wait_for(lambda: other.read_decided("other") == decided("other", 4), what="the last decision")
     one.acquire(query)
-    assert one.append(decided(query, 8))
+    assert one.append(decided(query, 8)) is Appended.THERE
     wait_for(lambda: other.read_decided(query) == decided(query, 8), what="the new decision")
     assert other.read_decided("none") is None
     assert make().read_decided("other") == decided("other", 4)
@@ -278,7 +279,7 @@ def test_a_forked_process_acquires_anew(make: Make, query: str, monkeypatch: pyt
     ledger = make()
     ledger.prepare()
     ledger.acquire(query)
-    assert ledger.append(decided(query, 0))
+    assert ledger.append(decided(query, 0)) is Appended.THERE
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(LedgerError, match="was not acquired"):
         ledger.append(decided(query, 1))

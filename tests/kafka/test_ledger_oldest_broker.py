@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evensplit.core.delivery.orders import Ended, Fate
+from evensplit.core.delivery.orders import Appended, Ended, Fate
 from evensplit.errors import BrokerError
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.produce.ledger import Ledger
@@ -55,14 +55,14 @@ def test_ledger(oldest: OldKafka, topic: str) -> None:
     for each in (one, other, one):
         each.prepare(900_000)
     one.acquire("q")
-    assert one.append(decided("q", 0))
+    assert one.append(decided("q", 0)) is Appended.THERE
     one.acquire("q")
-    assert one.append(decided("q", 1))
+    assert one.append(decided("q", 1)) is Appended.THERE
     one.acquire("q")
     other.acquire("q")
     assert other.last("q") == decided("q", 1)
-    assert not one.append(decided("q", 2))
-    assert other.append(decided("q", 2))
+    assert one.append(decided("q", 2)) is Appended.NOT_THERE
+    assert other.append(decided("q", 2)) is Appended.THERE
     wait_for(lambda: one.read_decided("q") == decided("q", 2), what="the last decision")
     assert [found.batch for found in one.history()] == [0, 1, 2]
     one.close()

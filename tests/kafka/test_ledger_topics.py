@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 from kafka.admin import KafkaAdminClient, NewPartitions
 
+from evensplit.core.delivery.orders import Appended
 from evensplit.core.delivery.terms import Decision
 from evensplit.errors import BrokerError, LedgerError
 from evensplit.kafka.admin.calls import Calls
@@ -50,7 +51,7 @@ def test_a_topic_that_is_there(make: Make, brokers: LocalKafka, topic: str, quer
     ledger.prepare()
     for number in range(6):
         ledger.acquire(f"{query}{number}")
-        assert ledger.append(decided(f"{query}{number}", number))
+        assert ledger.append(decided(f"{query}{number}", number)) is Appended.THERE
     for number in range(6):
         ledger.acquire(f"{query}{number}")
         assert make().last(f"{query}{number}") == decided(f"{query}{number}", number)
@@ -81,7 +82,7 @@ def test_a_topic_that_gets_more_partitions(make: Make, brokers: LocalKafka, topi
     old.prepare()
     for one in queries[:5]:
         old.acquire(one)
-        assert old.append(decided(one, 7))
+        assert old.append(decided(one, 7)) is Appended.THERE
         wait_until_read(task, decided(one, 7))
         old.acquire(one)
         assert old.last(one) == decided(one, 7)
@@ -90,17 +91,17 @@ def test_a_topic_that_gets_more_partitions(make: Make, brokers: LocalKafka, topi
     for one in queries[:5]:
         new.acquire(one)
         assert new.last(one) == decided(one, 7)
-        assert new.append(decided(one, 8))
+        assert new.append(decided(one, 8)) is Appended.THERE
         # It does not know yet that the topic has grown, nor that it is fenced.
-        assert not old.append(decided(one, 8))
+        assert old.append(decided(one, 8)) is Appended.NOT_THERE
         old.acquire(one)
         assert old.last(one) == decided(one, 8)
-        assert old.append(decided(one, 9))
+        assert old.append(decided(one, 9)) is Appended.THERE
         wait_until_read(task, decided(one, 9))
     # Of a query that begins afterwards, the old process finds what the new one has decided.
     new.acquire(queries[5])
     assert new.last(queries[5]) is None
-    assert new.append(decided(queries[5], 0))
+    assert new.append(decided(queries[5], 0)) is Appended.THERE
     wait_until_read(task, decided(queries[5], 0))
     old.acquire(queries[5])
     assert old.last(queries[5]) == decided(queries[5], 0)
@@ -115,16 +116,16 @@ def test_a_topic_that_grows_while_a_query_is_held(make: Make, brokers: LocalKafk
     first, second = make(), make()
     first.prepare()
     first.acquire(query)
-    assert first.append(decided(query, 0))
+    assert first.append(decided(query, 0)) is Appended.THERE
     first.acquire(query)
     add_partitions(brokers, topic, 3)
-    assert first.append(decided(query, 1))
+    assert first.append(decided(query, 1)) is Appended.THERE
     first.acquire(query)
     assert first.last(query) == decided(query, 1)
     second.acquire(query)
     assert second.last(query) == decided(query, 1)
-    assert second.append(decided(query, 2))
-    assert not first.append(decided(query, 2))
+    assert second.append(decided(query, 2)) is Appended.THERE
+    assert first.append(decided(query, 2)) is Appended.NOT_THERE
     first.acquire(query)
     assert first.last(query) == decided(query, 2)
 
@@ -167,7 +168,7 @@ def test_a_topic_that_is_deleted(make: Make, brokers: LocalKafka, topic: str, qu
     driver, task = make(timeout_ms=3_000), make(timeout_ms=3_000)
     driver.prepare()
     driver.acquire(query)
-    assert driver.append(decided(query, 0))
+    assert driver.append(decided(query, 0)) is Appended.THERE
     wait_for(lambda: task.read_decided(query) is not None, what="the decision")
     driver.acquire(query)
     assert driver.exists()
@@ -184,7 +185,7 @@ def test_a_topic_that_is_deleted(make: Make, brokers: LocalKafka, topic: str, qu
     assert task.read_decided(query) is None
     driver.acquire(query)
     assert driver.last(query) is None
-    assert driver.append(decided(query, 1))
+    assert driver.append(decided(query, 1)) is Appended.THERE
     wait_for(lambda: task.read_decided(query) == decided(query, 1), what="the decision")
 
 
@@ -215,7 +216,7 @@ def test_no_single_broker_has_all_decisions(topic: str, query: str, by_default: 
         for name in (topic, "__transaction_state"):
             wait_for(partial(all_in_sync, running, name), what="two replicas in sync")
         running.kill(partition.leader_id)
-        assert ledger.append(decided(query, 0))
+        assert ledger.append(decided(query, 0)) is Appended.THERE
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evensplit.core.delivery.orders import Ended
-from evensplit.core.delivery.terms import Transaction, Written
+from evensplit.core.delivery.terms import LEFT_MIN_MS, TIMEOUT_MIN_MS, Transaction, Written
 from evensplit.errors import BrokerError, ClusterUnreachable
 from evensplit.kafka.produce.terms import Identity, Unanswered
 from evensplit.kafka.produce.transactions import TransactionClient
@@ -84,15 +84,17 @@ class Coordinating(Scripted):
 
 
 class Telling(Coordinating):
-    """It knows one open transaction, `ONE`, of a minute, and says that it began at this moment.
+    """It knows one open transaction, `ONE`, and says that it began at this moment.
 
     - listings: the code of each ListTransactions in turn.
-    - age_ms: how old it is by the broker's own clock; by default, as old as it may be asked to be.
+    - age_ms: how old it is by the broker's own clock; by default, as old as it may be asked to be. -1: not listed.
+    - timeout_ms: how long it may be open.
     """
 
-    def __init__(self, listings: Sequence[int] = (), age_ms: int = 1 << 62) -> None:
+    def __init__(self, listings: Sequence[int] = (), age_ms: int = 1 << 62, timeout_ms: int = 60_000) -> None:
         super().__init__()
         self._age_ms = age_ms
+        self._timeout_ms = timeout_ms
         self._highest |= {DESCRIBE_TRANSACTIONS: 0, LIST_TRANSACTIONS: 1}
         self._listings = list(listings)
 
@@ -104,7 +106,7 @@ class Telling(Coordinating):
         made = response_class(api)
         one = {"transactional_id": "g", "transaction_state": "Ongoing", "producer_id": 5}
         if api is DESCRIBE_TRANSACTIONS:
-            times = {"transaction_timeout_ms": 60_000, "transaction_start_time_ms": int(time.time() * 1000)}
+            times = {"transaction_timeout_ms": self._timeout_ms, "transaction_start_time_ms": int(time.time() * 1000)}
             more = {"error_code": 0, "producer_epoch": 3, "topics": []}
             state = made.TransactionState(version=version, **one, **times, **more)
             return write_response(api, made(version=version, transaction_states=[state]), version)
@@ -168,13 +170,13 @@ def test_what_is_not_to_be_asked_again_is_uncertain(connect: Connect, code: int)
 @pytest.mark.parametrize("codes, finding", [([51] * 10_000, ()), ((), [15] * 10_000)])
 def test_until_the_deadline(connect: Connect, codes: list[int], finding: list[int]) -> None:
     with Coordinating(codes, finding) as server:
-        client = connect(server, timeout_ms=200)
+        client = connect(server, timeout_ms=1_000)
         assert client.end([ONE], commit=False) == {ONE: Ended.UNANSWERED}
-        said = r"'g': .*(51|15)\).*; retried in vain within 200 ms \(kafka\.request\.timeout\.ms\)"
+        said = r"'g': .*(51|15)\).*; retried in vain within 1000 ms \(kafka\.request\.timeout\.ms\)"
         with pytest.raises(BrokerError, match=said):
             client.init("g", 60_000)
-        with pytest.raises(BrokerError, match=r"; retried in vain within 150 ms\n"):
-            client.end_one(Identity(5, 3), "g", commit=True, timeout_s=0.15)
+        with pytest.raises(BrokerError, match=r"; retried in vain within 900 ms\n"):
+            client.end_one(Identity(5, 3), "g", commit=True, timeout_s=0.9)
         client.close()
 
 
@@ -256,15 +258,39 @@ def test_how_old_they_are_is_asked_again(connect: Connect, listings: tuple[int, 
 
 
 @pytest.mark.parametrize(
-    "age_ms, left_ms", [(0, 20_000), (39_000, 20_000), (45_000, 12_500), (49_000, 10_000), (54_000, 5_000), (55_500, 0)]
+    "timeout_ms, age_ms, left_ms",
+    [
+        (60_000, 0, 25_000),
+        (60_000, 39_000, 20_000),
+        (60_000, 44_000, 15_000),
+        (60_000, 49_000, 10_000),
+        (60_000, 51_500, 8_000),
+        (60_000, 53_000, 6_500),
+        (60_000, 53_600, 0),
+        (TIMEOUT_MIN_MS, 0, 6_500),
+    ],
 )
-def test_how_old_they_are_by_their_coordinators_clock(connect: Connect, age_ms: int, left_ms: int) -> None:
-    """The clock here says that it has just begun. So one that is behind lets nothing seem younger than it is."""
-    with Telling(age_ms=age_ms) as server:
+@pytest.mark.parametrize("wrong_s", [-3600, 3600])
+def test_how_old_they_are_by_their_coordinators_clock(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, timeout_ms: int, age_ms: int, left_ms: int, wrong_s: int
+) -> None:
+    """Whatever the clock here says; and one that has just begun can be decided."""
+    with Telling(age_ms=age_ms, timeout_ms=timeout_ms) as server:
         client = connect(server)
+        right = time.time
+        monkeypatch.setattr("evensplit.kafka.produce.transactions.time.time", lambda: right() + wrong_s)
         found = client.remaining_ms([ONE], lambda _: 1)[ONE]
         assert found is not None
-        assert left_ms - 2_000 < found <= left_ms
+        assert max(left_ms - 1_500, 0) <= found <= left_ms
+        assert left_ms == 0 or found >= LEFT_MIN_MS
+        client.close()
+
+
+def test_what_a_coordinator_lists_no_more_is_not_taken_for_young(connect: Connect) -> None:
+    with Telling(age_ms=-1) as server:
+        client = connect(server, timeout_ms=1_000)
+        with pytest.raises(ClusterUnreachable, match="'g': its coordinator lists its transaction no more"):
+            client.remaining_ms([ONE], lambda _: 1)
         client.close()
 
 

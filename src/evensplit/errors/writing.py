@@ -59,14 +59,13 @@ class RunSuperseded(WriteError):
     cause = (
         "The ledger has a decision of a later run of the same query, or about a later batch. Either the query was "
         "started twice on one checkpoint, or its checkpoint was replaced by an older one. Or the batch was decided "
-        "with another number of rows than it has now: the query was changed, or Kafka has removed records of the batch "
-        "since, by retention or compaction."
+        "with fewer rows than it has now, since the query was changed."
     )
     cure = (
         "Let one run of the query live. If the checkpoint was restored from a copy, what it would write again is in "
         "the topics already: start a new query after it, with a new checkpoint. If the query was changed, start it "
-        "once as it was, which finishes the batch. If records are gone from the source, start it once with "
-        "`acceptIncomplete` set to the number of the batch, which stays as it was written."
+        "once as it was, which finishes the batch; or with `acceptIncomplete` set to the number of the batch, if that "
+        "may stay as it was written."
     )
 
 
@@ -105,8 +104,8 @@ class DecisionUncertain(WriteError):
 
     id = "ES-808"
     cause = (
-        "The ledger refused the decision about a batch at its end: another run of the query has begun to decide, or "
-        "the ledger's broker was away for longer than the ledger waits. The decision may be there all the same."
+        "The ledger refused the end of the decision about a batch: another run of the query has begun to decide, or "
+        "the ledger's broker was away for 15 seconds. If an earlier answer was lost, the decision is there."
     )
     cure = (
         "Restart the query: it looks into the ledger first. If that happens again, see whether the query was started "

@@ -78,7 +78,7 @@ def _outcome(outcome: outcomes.Outcome | None) -> WriteOutcome:
             return WriteOutcome.FINISHED
         case outcomes.GivenUp():
             return WriteOutcome.GIVEN_UP
-        case outcomes.Superseded() | outcomes.DifferentRows():
+        case outcomes.Superseded() | outcomes.Fenced() | outcomes.MoreRows():
             return WriteOutcome.SUPERSEDED
         case outcomes.TooOld():
             return WriteOutcome.TOO_OLD

@@ -11,6 +11,7 @@ import pytest
 from evensplit.core.delivery.orders import (
     Acquire,
     Append,
+    Appended,
     CheckOpen,
     End,
     Ended,
@@ -23,10 +24,11 @@ from evensplit.core.delivery.orders import (
 from evensplit.core.delivery.outcomes import (
     Committed,
     DecisionMissing,
-    DifferentRows,
+    Fenced,
     Finished,
     GivenUp,
     Incomplete,
+    MoreRows,
     NotEnded,
     NothingToDo,
     Outcome,
@@ -78,7 +80,7 @@ class World:
     """What the orders find; and what was ordered."""
 
     last: Decision | None = EARLIER
-    appends: bool = True
+    appends: Appended = Appended.THERE
     left_ms: Mapping[Transaction, int | None] = field(default_factory=dict)
     ended: Mapping[Transaction, Ended] = field(default_factory=dict)
     fates: Mapping[Transaction, Fate] = field(default_factory=dict)
@@ -158,7 +160,7 @@ def test_a_batch_without_rows_is_decided_too(last: Decision | None, offered: tup
     world = World(last)
     assert world.run(commit(replace(OFFERED, offered=offered))) == NothingToDo()
     assert world.orders == [*READ, Append(Decision("q", BATCH, State.DECIDED, (), 1_000))]
-    world.appends = False
+    world.appends = Appended.UNCERTAIN
     assert world.run(commit(replace(OFFERED, offered=offered))) == Uncertain()
 
 
@@ -166,12 +168,12 @@ def test_a_batch_that_has_no_rows_any_more_is_finished_if_it_was_decided() -> No
     """Its tasks may not have seen the decision: they read to the last stable offset alone. And the other way round."""
     world = World(DECIDED)
     empty = replace(OFFERED, offered=(Offered(rows=0), Offered(rows=0)))
-    assert world.run(commit(empty)) == DifferentRows(DECIDED, 0)
+    assert world.run(commit(empty)) == Finished(DECIDED, rows=0)
     assert world.orders == [*READ, End((ONE, TWO), commit=True), ListOpen("q")]
     assert World(DECIDED).run(commit(replace(empty, accept_incomplete=BATCH))) == Finished(DECIDED)
     nothing = replace(DECIDED, transactions=())
     assert World(nothing).run(commit(empty)) == Finished(nothing)
-    assert World(nothing).run(commit(OFFERED)) == DifferentRows(nothing, 6)
+    assert World(nothing).run(commit(OFFERED)) == MoreRows(nothing, 6)
     later = Decision("q", BATCH + 1, State.DECIDED, (TWO,))
     assert World(later).run(commit(empty)) == Superseded(later)
 
@@ -195,9 +197,12 @@ def test_what_is_about_to_expire_is_not_decided(left_ms: int | None) -> None:
 
 
 @pytest.mark.parametrize("steps", [commit, abort])
-def test_who_is_fenced_stops_and_aborts_nothing(steps: Any) -> None:
-    world = World(appends=False)
-    assert world.run(steps(OFFERED)) == Uncertain()
+@pytest.mark.parametrize(
+    "appended, outcome", [(Appended.NOT_THERE, Fenced()), (Appended.UNCERTAIN, Uncertain())], ids=["not", "uncertain"]
+)
+def test_who_is_fenced_stops_and_aborts_nothing(steps: Any, appended: Appended, outcome: Outcome) -> None:
+    world = World(appends=appended)
+    assert world.run(steps(OFFERED)) == outcome
     assert isinstance(world.orders[-1], Append)
 
 
@@ -241,7 +246,7 @@ def test_what_killed_attempts_left_open_is_given_up_and_aborted(steps: Any) -> N
 
 def test_who_is_fenced_aborts_nothing_that_is_left_open() -> None:
     """The batch itself is finished."""
-    world = World(DECIDED, appends=False, listed=(STRAY,))
+    world = World(DECIDED, appends=Appended.NOT_THERE, listed=(STRAY,))
     assert world.run(commit(SKIPPED)) == Finished(DECIDED)
     assert isinstance(world.orders[-1], Append)
 
@@ -261,10 +266,15 @@ def test_what_was_offered_besides_is_aborted(steps: Any) -> None:
 
 
 def test_other_rows_than_those_decided_are_noticed() -> None:
+    """Of a batch that is repeated, Kafka may have removed some since; more are a sign of another checkpoint."""
     more = replace(SKIPPED, offered=(*SKIPPED.offered, Offered(skipped=True, rows=1)))
-    assert World(DECIDED).run(commit(more)) == DifferentRows(DECIDED, 7)
+    assert World(DECIDED).run(commit(more)) == MoreRows(DECIDED, 7)
     assert World(DECIDED).run(commit(replace(more, accept_incomplete=BATCH))) == Finished(DECIDED)
     assert World(DECIDED).run(abort(more)) == Finished(DECIDED)
+    fewer = replace(SKIPPED, offered=SKIPPED.offered[:1])
+    assert World(DECIDED).run(commit(fewer)) == Finished(DECIDED, rows=3)
+    assert World(DECIDED).run(commit(replace(fewer, accept_incomplete=BATCH))) == Finished(DECIDED)
+    assert World(DECIDED).run(abort(fewer)) == Finished(DECIDED)
     uncounted = replace(SKIPPED, offered=(*SKIPPED.offered, Offered(skipped=True)))
     assert World(DECIDED).run(commit(uncounted)) == Finished(DECIDED)
     gone = {TWO: Ended.UNCERTAIN}

@@ -17,6 +17,7 @@ from evensplit.core.delivery.orders import (
     Acquire,
     Answer,
     Append,
+    Appended,
     CheckOpen,
     End,
     Ended,
@@ -162,7 +163,7 @@ class World:
             case ReadLast():
                 return self.last
             case Append():
-                return True
+                return Appended.THERE
             case CheckOpen(transactions):
                 return dict.fromkeys(transactions, self.left_ms)
             case End(transactions):

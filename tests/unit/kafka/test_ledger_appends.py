@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from evensplit.core.delivery.orders import Appended
 from evensplit.core.delivery.terms import Decision, State
 from evensplit.errors import BrokerError
 from evensplit.kafka.produce import ledger as module
@@ -24,7 +25,7 @@ STEPS = ("add_partitions", "send", "end_one")
 FENCED = (PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING)
 
 
-def append(monkeypatch: pytest.MonkeyPatch, failing: str, code: int) -> bool:
+def append(monkeypatch: pytest.MonkeyPatch, failing: str, code: int) -> Appended:
     """Append a decision; `code` is the answer to the step that is `failing`."""
 
     def step(name: str) -> Any:
@@ -50,12 +51,14 @@ def append(monkeypatch: pytest.MonkeyPatch, failing: str, code: int) -> bool:
 @pytest.mark.parametrize("code", FENCED)
 @pytest.mark.parametrize("failing", STEPS)
 def test_who_is_fenced_has_not_appended(monkeypatch: pytest.MonkeyPatch, failing: str, code: int) -> None:
-    assert not append(monkeypatch, failing, code)
+    """A refused end may be the second answer to it."""
+    expected = Appended.UNCERTAIN if failing == "end_one" else Appended.NOT_THERE
+    assert append(monkeypatch, failing, code) is expected
 
 
 def test_commit_that_is_too_late_is_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
     """In transaction version 2, where the abort has raised the epoch."""
-    assert not append(monkeypatch, "end_one", INVALID_TXN_STATE)
+    assert append(monkeypatch, "end_one", INVALID_TXN_STATE) is Appended.UNCERTAIN
 
 
 @pytest.mark.parametrize("failing", STEPS[:2])

@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-from evensplit.core.delivery.orders import Answer, Append, End, Ended, Fate, LookUp, Order, ReadLast
+from evensplit.core.delivery.orders import Answer, Append, Appended, End, Ended, Fate, LookUp, Order, ReadLast
 from evensplit.core.delivery.terms import Decision, State, Transaction
 
 _Result = TypeVar("_Result")
@@ -52,7 +52,7 @@ class Account:
                 # What is left open beside a decided batch is given up by the same decision again, with that added.
                 before = None if self._last is None else (self._last.batch, self._last.state)
                 new = decision.state is State.DECIDED and before != (decision.batch, State.DECIDED)
-                self.decided = self.decided or (answer is True and new)
+                self.decided = self.decided or (answer is Appended.THERE and new)
             case End(transactions, commit):
                 ended = cast("Mapping[Transaction, Ended]", answer)
                 noted = self.committed if commit else self.aborted

@@ -23,6 +23,16 @@ class Ended(StrEnum):
     """Nobody answered in time."""
 
 
+class Appended(StrEnum):
+    """What became of a decision that was to be appended."""
+
+    THERE = "there"
+    NOT_THERE = "not there"
+    """The ledger has refused it before its end: another process has acquired since, or it took too long."""
+    UNCERTAIN = "uncertain"
+    """The ledger has refused its end, which may be the second answer to it: the first one may have been lost."""
+
+
 class Fate(StrEnum):
     """What the logs say of a transaction."""
 
@@ -63,15 +73,14 @@ class ReadLast:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Append a decision, in a transaction. Answer: whether it is there for certain.
+    """Append a decision, in a transaction. Answer: `Appended`.
 
     It has `within_ms` milliseconds, from the order on: after that nothing more of it is sent, and the shell raises.
     None: as long as the shell waits for anything. A commit that was sent in time may still be carried out later, but
     not after the ledger's own transaction has expired.
 
-    False: another process has acquired since, or the broker no longer knows this one. It may be there all the same (the
-    answer to its commit was lost, and then it was fenced), so that nothing of it may be aborted. Where nobody answers
-    in time, the shell raises; in both cases, the process has to acquire again before anything else.
+    Unless it is there, another process may have acquired since, so that nothing may be aborted. Where nobody answers in
+    time, the shell raises; in all these cases, the process has to acquire again before anything else.
     """
 
     decision: Decision
@@ -123,7 +132,7 @@ Order = Acquire | ReadLast | Append | CheckOpen | End | LookUp | ListOpen
 
 Answer = (
     None
-    | bool
+    | Appended
     | Decision
     | Mapping[Transaction, int | None]
     | Mapping[Transaction, Ended]

@@ -28,6 +28,8 @@ class Finished:
     decision: Decision
     lost: tuple[Transaction, ...] = ()
     """As in `Committed`."""
+    rows: int | None = None
+    """How many rows the batch has now, if that is fewer than were decided: records are gone from its source since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,13 @@ class Superseded:
 
 
 @dataclass(frozen=True, slots=True)
-class Uncertain:
-    """The ledger has refused the decision, but may have it all the same. Nothing was ended; the next run sees.
+class Fenced:
+    """Another process has acquired the query, or the ledger was away for too long. Nothing was decided, or ended."""
 
-    Another process has acquired the query, or what was begun in the ledger has expired.
-    """
+
+@dataclass(frozen=True, slots=True)
+class Uncertain:
+    """The same at the end of the decision: the ledger may have it, and the next run looks. Nothing was ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +86,11 @@ class DecisionMissing:
 
 
 @dataclass(frozen=True, slots=True)
-class DifferentRows:
-    """The batch had been decided with another number of rows, and is committed with these.
+class MoreRows:
+    """The batch had been decided with fewer rows than it has now. These are committed, and the others are not there.
 
-    The checkpoint was replaced by an older copy, from which the batch was planned anew; or the query gives other rows
-    each time.
+    The checkpoint was replaced by an older copy, from which the batch was planned anew; or the query was changed, or
+    gives other rows each time.
     """
 
     decision: Decision
@@ -100,10 +104,11 @@ Outcome = (
     | Finished
     | GivenUp
     | Superseded
+    | Fenced
     | Uncertain
     | TooOld
     | Incomplete
     | NotEnded
     | DecisionMissing
-    | DifferentRows
+    | MoreRows
 )

@@ -16,6 +16,7 @@ from evensplit.core.delivery.orders import (
     Acquire,
     Answer,
     Append,
+    Appended,
     CheckOpen,
     End,
     Ended,
@@ -28,10 +29,11 @@ from evensplit.core.delivery.orders import (
 from evensplit.core.delivery.outcomes import (
     Committed,
     DecisionMissing,
-    DifferentRows,
+    Fenced,
     Finished,
     GivenUp,
     Incomplete,
+    MoreRows,
     NotEnded,
     NothingToDo,
     Outcome,
@@ -146,8 +148,9 @@ def commit(batch: Batch) -> Steps:
     if old:
         return TooOld(old)
     decision = Decision(batch.query, batch.number, State.DECIDED, batch.transactions, batch.now_ms, strays)
-    if not (yield Append(decision, min(left_ms.values()) - COMMIT_MIN_MS)):
-        return Uncertain()
+    refused = yield from _append(decision, min(left_ms.values()) - COMMIT_MIN_MS)
+    if refused is not None:
+        return refused
     lost, open_ = yield from _end(batch, decision)
     yield from _abort_rest(strays, decision)
     return _outcome(batch, Committed(decision, lost), open_)
@@ -155,9 +158,8 @@ def commit(batch: Batch) -> Steps:
 
 def _decide_empty(batch: Batch) -> Steps:
     """Write down that a batch has no rows: another run may have had some, and decide these once Spark has gone on."""
-    if not (yield Append(Decision(batch.query, batch.number, State.DECIDED, (), batch.now_ms))):
-        return Uncertain()
-    return NothingToDo()
+    refused = yield from _append(Decision(batch.query, batch.number, State.DECIDED, (), batch.now_ms))
+    return NothingToDo() if refused is None else refused
 
 
 def abort(batch: Batch) -> Steps:
@@ -169,8 +171,9 @@ def abort(batch: Batch) -> Steps:
     strays = yield from _list_strays(batch, last)
     # What was given up before stays so: somebody may still offer it, and an order to abort it may still arrive.
     given_up = _given_up((*batch.transactions, *strays), () if last is None else last.given_up)
-    if not (yield Append(Decision(batch.query, batch.number, State.ABORTED, (), batch.now_ms, given_up))):
-        return Uncertain()
+    refused = yield from _append(Decision(batch.query, batch.number, State.ABORTED, (), batch.now_ms, given_up))
+    if refused is not None:
+        return refused
     yield from _abort_rest((*batch.transactions, *strays), None)
     return GivenUp()
 
@@ -188,6 +191,14 @@ def _acquire(batch: Batch) -> Generator[Order, Answer, Decision | None]:
     skipped = any(task.skipped for task in batch.offered)
     yield Acquire(batch.query, anew=skipped and judge(last, batch.number) is not Judgement.DECIDED)
     return cast("Decision | None", (yield ReadLast(batch.query)))
+
+
+def _append(decision: Decision, within_ms: int | None = None) -> Generator[Order, Answer, Fenced | Uncertain | None]:
+    """Append a decision. None: it is there."""
+    appended = yield Append(decision, within_ms)
+    if appended is Appended.THERE:
+        return None
+    return Uncertain() if appended is Appended.UNCERTAIN else Fenced()
 
 
 def _list_strays(batch: Batch, last: Decision | None) -> Generator[Order, Answer, tuple[Transaction, ...]]:
@@ -213,12 +224,18 @@ def _finish_earlier(batch: Batch, decision: Decision, *, counted: bool) -> Steps
     if strays and not open_:
         # Another driver may have taken the batch for done, and these may be of its next one: it must not decide them.
         given_up = _given_up(strays, decision.given_up)
-        if (yield Append(replace(decision, given_up=given_up))):
+        if (yield from _append(replace(decision, given_up=given_up))) is None:
             yield from _abort_rest(strays, None)
-    rows = batch.rows if counted and not batch.accepted and isinstance(outcome, Finished) else None
-    if rows is not None and rows != sum(one.records for one in decision.transactions):
-        return DifferentRows(decision, rows)
-    return outcome
+    return _compared(batch, outcome) if counted and isinstance(outcome, Finished) else outcome
+
+
+def _compared(batch: Batch, done: Finished) -> Outcome:
+    """What was decided, beside the rows that the batch has now."""
+    written = sum(one.records for one in done.decision.transactions)
+    if batch.rows is None or batch.rows == written or batch.accepted:
+        return done
+    # Kafka may have removed some meanwhile, by retention or compaction; but it does not add any.
+    return MoreRows(done.decision, batch.rows) if batch.rows > written else replace(done, rows=batch.rows)
 
 
 def _end(

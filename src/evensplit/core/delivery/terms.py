@@ -9,6 +9,12 @@ from typing import NamedTuple
 LEFT_MIN_MS = 5_000
 """A transaction that expires sooner is not decided: it has to be committed before it does."""
 
+LEFT_STEPS_MS = (30_000, 20_000, 15_000, 10_000, 8_000, 6_500)
+"""Brokers do not say what a transaction has left, but whether it is more than something: they are asked for these."""
+
+TIMEOUT_MIN_MS = 8_000
+"""Transactions that may be open for less could hardly be decided: each answer has to come within a second."""
+
 LIST_MS = 3_000
 """For so long it is tried to list what is open: transactions of the batch grow older meanwhile."""
 

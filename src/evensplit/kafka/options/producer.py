@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from evensplit.core.delivery.terms import LEFT_MIN_MS
+from evensplit.core.delivery.terms import LEFT_MIN_MS, TIMEOUT_MIN_MS
 from evensplit.core.text import short, shown
 from evensplit.kafka.options import client_options
 from evensplit.kafka.options.client_options import PREFIX
@@ -271,9 +271,9 @@ def parse_producing(
         else:
             problems.append(_unknown(name))
     timeout_ms = found.get("transaction_timeout_ms", TRANSACTION_TIMEOUT.default)
-    if transactions and timeout_ms <= LEFT_MIN_MS:
+    if transactions and timeout_ms < TIMEOUT_MIN_MS:
         problems.append(
-            f"{TRANSACTION_TIMEOUT.name} is {shown(str(timeout_ms))}; expected more than {LEFT_MIN_MS} milliseconds, "
+            f"{TRANSACTION_TIMEOUT.name} is {shown(str(timeout_ms))}; expected {TIMEOUT_MIN_MS} milliseconds or more, "
             f"as no batch is decided in the last {LEFT_MIN_MS // 1000} s of its transactions"
         )
     levels = {codec: found.pop(option.name, None) for codec, option in LEVELS.items()}

@@ -36,6 +36,7 @@ from evensplit.core.delivery.decision_json import (
     last_key,
 )
 from evensplit.core.delivery.ids import ledger_id
+from evensplit.core.delivery.orders import Appended
 from evensplit.core.delivery.terms import Decision, State
 from evensplit.core.model import SplitId
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST
@@ -214,13 +215,10 @@ class Ledger:
         self._count_partitions()
         return self._read(query, undecided=False)[0]
 
-    def append(self, decision: Decision, within_ms: int | None = None) -> bool:
-        """Append a decision of a query that was acquired. Whether it is there for certain.
+    def append(self, decision: Decision, within_ms: int | None = None) -> Appended:
+        """Append a decision of a query that was acquired. If it is not there, or may not be, acquire the query anew.
 
         `within_ms`: how long it may take, if that is less than the request timeout. Nothing is sent after that.
-
-        False: another process has acquired since, or brokers have forgotten this one. The decision may be there all the
-        same, if the answer to its commit was lost before. Then, as after an error, it has to be acquired anew.
 
         Raises:
             LedgerError: it was not acquired; or the decision is too long for the topic, and is not there.
@@ -235,7 +233,7 @@ class Ledger:
         entries = _entries(decision, self.last(query))
         name, key = self.transactional_id(query), (self.topic, held.partition)
         del self._held[query]
-        fenced = _FENCED
+        refused, fenced = Appended.NOT_THERE, _FENCED
         try:
             if held.version < 2:
                 self._transactions.add_partitions(held.identity, name, [key], limit.remaining_s)
@@ -244,11 +242,11 @@ class Ledger:
                 send_entries(session, key, name, held.identity, _FIRST, entries, deadline)
             if limit.passed:
                 raise ClusterUnreachable(self.cluster, f"the ledger took too long, and {_what(decision)} is not there")
-            fenced = _FENCED_AT_END
+            refused, fenced = Appended.UNCERTAIN, _FENCED_AT_END
             identity = self._transactions.end_one(held.identity, name, commit=True, timeout_s=limit.remaining_s)
         except BrokerError as error:
             if error.code in fenced:
-                return False
+                return refused
             if error.code in _GONE:
                 raise self._gone() from error
             if error.code in TOO_LARGE:
@@ -258,7 +256,7 @@ class Ledger:
         # append before it is written. So the next one begins with an epoch of its own.
         if identity != held.identity:
             self._held[query] = replace(held, identity=identity, last=decision)
-        return True
+        return Appended.THERE
 
     def history(self, query: str | None = None) -> list[Decision]:
         """The decisions about batches that the ledger still has, of one query or of all, by query and batch."""

@@ -82,9 +82,10 @@ def _asked(client: ClusterClient, topic: str, clock: Clock) -> _Limit:
     until_s = clock.now_s() + KEPT_S
     if not (found and found.isdecimal()):
         return _Limit(None, until_s, _DENIED)
-    return _Limit(
-        int(found), until_s, f"It was {int(found):,} when it was asked for last, and is asked for again: retry"
+    advice = (
+        f"It was {int(found):,} when it was asked for last: retry, which asks again. If that does not help: {_LESS}"
     )
+    return _Limit(int(found), until_s, advice)
 
 
 def _unanswered(why: str, clock: Clock) -> _Limit:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from evensplit.core.delivery.orders import Ended, Fate
-from evensplit.core.delivery.terms import ABORT_MS, COMMIT_MIN_MS, LEFT_MIN_MS, Transaction
+from evensplit.core.delivery.terms import ABORT_MS, LEFT_MIN_MS, LEFT_STEPS_MS, Transaction
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.errors import BrokerError, ClusterUnreachable, LedgerError, UnsupportedBroker
 from evensplit.kafka.admin.calls import Calls
@@ -260,10 +260,9 @@ class TransactionClient:
     ) -> dict[Transaction, int | None]:
         """How long each transaction can still be open, in milliseconds; None: it is not, or another one has its id.
 
-        It is counted from when its coordinator took the first partition into it, by the clock of this process. With
-        Kafka 3.8 and later, it is no more than it has by the coordinator's clock alone, so that a wrong clock here can
-        only make it less; and no more than a decision and its commit may take. Before, a clock here that is behind
-        lets one seem younger than it is, by as much.
+        With Kafka 3.8 and later, that is by the coordinator's clock, and less than it may be in truth: the next lower
+        of LEFT_STEPS_MS, or all that a decision may need. Before, it is counted by the clock of this process, from when
+        the coordinator took the first partition into it: if that clock is behind, one seems younger than it is.
 
         `assumed_ms`: what to say where brokers cannot be asked (before Kafka 3.0), by what its task has told.
         """
@@ -277,7 +276,7 @@ class TransactionClient:
                     told = left_by_coordinators(session, states, self._steps_ms(), deadline)
                     break
                 except ClusterUnreachable:
-                    # It has died since it said what is open. The next coordinator says it again.
+                    # Since it said what is open, it has died, or another one has become the coordinator.
                     for one in transactions:
                         session.coordinators.pop(one.transactional_id, None)
                     backoff.pause(deadline)
@@ -287,13 +286,13 @@ class TransactionClient:
         found: dict[Transaction, int | None] = dict.fromkeys(transactions)
         for one, state in states.items():
             left_ms = state.transaction_start_time_ms + state.transaction_timeout_ms - now_ms
-            found[one] = max(min(left_ms, told.get(one, left_ms)), 0)
+            found[one] = told.get(one, max(min(left_ms, state.transaction_timeout_ms), 0))
         return found
 
     def _steps_ms(self) -> list[int]:
-        """What coordinators are asked whether it is left: all that a decision may take, and less where it is not."""
-        longest_ms = self.settings.request_timeout_ms + COMMIT_MIN_MS
-        return [step_ms for step_ms in (longest_ms, 20_000, 10_000, LEFT_MIN_MS) if step_ms >= LEFT_MIN_MS]
+        """What coordinators are asked whether it is left: all that other clusters and a decision may take; or less."""
+        longest_ms = 2 * self.settings.request_timeout_ms + LEFT_MIN_MS
+        return [longest_ms, *(step_ms for step_ms in LEFT_STEPS_MS if step_ms < longest_ms)]
 
     def _open_states(
         self, session: Session, transactions: Sequence[Transaction], deadline: Deadline

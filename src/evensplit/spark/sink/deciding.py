@@ -10,7 +10,7 @@ from types import MappingProxyType
 from evensplit.core.delivery import outcomes, protocol
 from evensplit.core.delivery.account import Account
 from evensplit.core.delivery.orders import Fate
-from evensplit.core.delivery.terms import LEFT_MIN_MS, Transaction
+from evensplit.core.delivery.terms import LEFT_MIN_MS, Decision, Transaction
 from evensplit.errors.writing import (
     BatchIncomplete,
     DecisionUncertain,
@@ -51,6 +51,12 @@ def commit(
     error = error_of(outcome, batch.query, number, options.ledger_cluster, fates)
     if error is not None:
         raise error
+    if isinstance(outcome, outcomes.Finished) and outcome.rows is not None:
+        log.warning(
+            "query %s, batch %d: it was decided and written with %d rows, and now has %d. It stays as it was written. "
+            "Records are gone from its source since, or the query was changed, or gives other rows each time",
+            *(batch.query, number, _records(outcome.decision), outcome.rows),
+        )
     lost = outcome.lost if isinstance(outcome, outcomes.Committed | outcomes.Finished) else ()
     if lost:
         log.warning("query %s, batch %d: accepted as incomplete: %s", batch.query, number, "; ".join(places(lost)))
@@ -101,12 +107,11 @@ def error_of(
             return None
         case outcomes.Superseded(last):
             return RunSuperseded(f"{where}: not decided, since the ledger has batch {last.batch}, {last.state}")
+        case outcomes.Fenced():
+            return RunSuperseded(f"{where}: not decided. {_taken_over(ledger_cluster)}")
         case outcomes.Uncertain():
-            return DecisionUncertain(
-                f"cluster {ledger_cluster!r}: {where}: the ledger refused the decision, and may have it all the same. "
-                "Either another process has begun to decide for this query, or the ledger's broker was away for "
-                f"{TIMEOUT_MS // 1000} s. Restart the query, which sees"
-            )
+            what = "the ledger refused the end of the decision, and may have it all the same"
+            return DecisionUncertain(f"{where}: {what}. {_taken_over(ledger_cluster)}")
         case outcomes.GivenUp():
             return RunSuperseded(f"{where}: not decided, since it was given up before")
         case outcomes.TooOld(transactions):
@@ -126,14 +131,23 @@ def error_of(
                 f"cluster {ledger_cluster!r}: {where}: tasks found it decided in the ledger, and the driver does not. "
                 "Restart the query"
             )
-        case outcomes.DifferentRows(decision, rows):
-            written = sum(one.records for one in decision.transactions)
+        case outcomes.MoreRows(decision, rows):
             return RunSuperseded(
-                f"{where}: it was decided and written with {written} rows, and now it has {rows}. Either its "
-                "checkpoint was replaced by an older one, or the query was changed, or gives other rows each time, or "
-                "records of it are gone from its source. If you know that it is not the first, set acceptIncomplete "
-                f"to {number}: then the batch stays as it was written"
+                f"{where}: it was decided and written with {_records(decision)} rows, and now it has {rows}. Either "
+                "its checkpoint was replaced by an older one, or the query was changed, or gives other rows each time. "
+                f"If it may stay as it was written, set acceptIncomplete to {number}"
             )
+
+
+def _records(decision: Decision) -> int:
+    return sum(one.records for one in decision.transactions)
+
+
+def _taken_over(ledger_cluster: str) -> str:
+    return (
+        "Another process has begun to decide for this query, or the ledger's broker in cluster "
+        f"{ledger_cluster!r} was away for {TIMEOUT_MS // 1000} s. Restart the query, which looks into the ledger first"
+    )
 
 
 def places(transactions: Sequence[Transaction]) -> list[str]:

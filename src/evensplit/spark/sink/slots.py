@@ -45,7 +45,8 @@ class Slot:
     def asking(self) -> Iterator[None]:
         """Nobody uses the slot again if this block does not come to its end.
 
-        A BrokerError is one, since that is an answer; and a ClusterUnreachable is that is not `Unanswered`.
+        A BrokerError counts as an end, since it is an answer, and so does a ClusterUnreachable that is not
+        `Unanswered`.
         """
         with self._asking(used_for(self._batch)):
             yield

@@ -45,10 +45,11 @@ def _raise(outcome: outcomes.Outcome) -> None:
 @pytest.mark.parametrize(
     "outcome, part",
     [
+        (outcomes.Fenced(), "not decided. Another process has begun to decide"),
         (outcomes.Superseded(DECISION), "the ledger has batch 4, decided"),
         (outcomes.GivenUp(), "given up before"),
-        (outcomes.DifferentRows(DECISION, 9), "the query was changed"),
-        (outcomes.DifferentRows(DECISION, 9), "written with 6 rows, and now it has 9"),
+        (outcomes.MoreRows(DECISION, 9), "the query was changed"),
+        (outcomes.MoreRows(DECISION, 9), "written with 6 rows, and now it has 9"),
     ],
 )
 def test_what_another_one_decides_is_superseded(outcome: outcomes.Outcome, part: str) -> None:
@@ -57,7 +58,7 @@ def test_what_another_one_decides_is_superseded(outcome: outcomes.Outcome, part:
 
 
 def test_what_the_ledger_refused_may_be_decided() -> None:
-    with pytest.raises(DecisionUncertain, match=r"cluster 'west'.*may have it all the same"):
+    with pytest.raises(DecisionUncertain, match=r"may have it all the same\. Another.* cluster 'west'"):
         _raise(outcomes.Uncertain())
 
 
@@ -139,12 +140,22 @@ def test_a_commit_that_fails_raises_what_it_is(monkeypatch: pytest.MonkeyPatch) 
     commit_to(outcomes.Finished(DECISION, (ONE,)))
 
 
+def test_fewer_rows_than_were_decided_are_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    parsed = parse_writing({"kafka.bootstrap.servers": "b:1", "topic": "t"}, struct_type("value string"), stream=True)
+    monkeypatch.setattr(deciding, "_conductor", lambda *_: Conducted(outcomes.Finished(DECISION, rows=2)))
+    commit(parsed, [TaskMessage(6, "q", (ONE,))], 4)
+    (line,) = (one.getMessage() for one in caplog.records if one.name == deciding.log.name)
+    assert "query q, batch 4: it was decided and written with 6 rows, and now has 2" in line
+
+
 @pytest.mark.parametrize(
     "outcome, said",
     [
         (outcomes.GivenUp(), (logging.INFO, "query q, batch 4: given up, and its transactions are aborted")),
         (outcomes.Finished(DECISION), None),
-        (outcomes.Uncertain(), (logging.WARNING, "another process has begun to decide")),
+        (outcomes.Uncertain(), (logging.WARNING, "Another process has begun to decide")),
         (outcomes.NotEnded(DECISION, (ONE,)), (logging.WARNING, "decided, and not all of it is committed")),
         (outcomes.Incomplete(DECISION, (ONE,)), (logging.WARNING, "set acceptIncomplete to 4")),
     ],

@@ -8,15 +8,14 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from evensplit.core.delivery.terms import Transaction
-from evensplit.errors import ClusterError, UnsupportedBroker
+from evensplit.errors import ClusterError, ClusterUnreachable, UnsupportedBroker
 from evensplit.kafka.admin.cluster_session import ATTEMPT_S, Backoff, Session
 from evensplit.kafka.deadline import Deadline
 from evensplit.kafka.net.connection import Connection
-from evensplit.kafka.options.client import Address
 from evensplit.kafka.produce.coordination.coordinators import Coordinators, Question, version_of
 from evensplit.kafka.wire.api import DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, Build
 from evensplit.kafka.wire.error_codes import is_retriable
@@ -69,46 +68,72 @@ def find_open(session: Session, prefix: str, deadline: Deadline, version_min: in
 
 
 def left_by_coordinators(
-    session: Session, states: Mapping[Transaction, TransactionState], steps_ms: Collection[int], deadline: Deadline
+    session: Session, states: Mapping[Transaction, TransactionState], steps_ms: Sequence[int], deadline: Deadline
 ) -> dict[Transaction, int]:
     """What transactions have left at least, in milliseconds, by their coordinators' clocks, when this returns.
 
-    Coordinators only tell which are older than something. So that is the longest of `steps_ms` that a transaction has
-    left, less what the answer took, or 0. Those of which coordinators do not tell (before Kafka 3.8) are left out.
+    `steps_ms`: descending. Coordinators only tell which are older than something. So that is the first step that a
+    transaction has left, less what the answer took, or 0. Those of which coordinators do not tell (before Kafka 3.8)
+    are left out.
 
     Raises:
-        ClusterUnreachable, AuthenticationError: a coordinator did not answer.
+        ClusterUnreachable: a coordinator did not answer, or lists a transaction no more.
+        AuthenticationError.
     """
-    found: dict[Transaction, float] = {}
-    waiting = {one: at for one in states if (at := session.coordinators.get(one.transactional_id)) is not None}
-    for step_ms in sorted(steps_ms, reverse=True):
-        by_age: defaultdict[tuple[Address, int], list[Transaction]] = defaultdict(list)
-        for one, address in waiting.items():
-            if (timeout_ms := states[one].transaction_timeout_ms) > step_ms:
-                by_age[address, timeout_ms - step_ms].append(one)
-        for (address, longer_than_ms), asked in by_age.items():
-            until_s = time.monotonic() + step_ms / 1000
-            older = _older(session, session.connection(address, deadline), asked, longer_than_ms, deadline)
-            for one in asked:
-                if older is None:
-                    del waiting[one]
-                elif one.producer_id not in older:
-                    del waiting[one]
-                    found[one] = until_s
+    known = session.coordinators
+    at = {one: known[one.transactional_id] for one in states if one.transactional_id in known}
+    left_ms: dict[Transaction, int] = {}
+    for address in dict.fromkeys(at.values()):
+        own = {one: states[one].transaction_timeout_ms for one, its in at.items() if its == address}
+        connection = session.connection(address, deadline)
+        if _tells_durations(connection):
+            left_ms |= _left(session, connection, own, steps_ms, deadline)
+    return left_ms
+
+
+def _left(
+    session: Session,
+    connection: Connection,
+    timeouts_ms: Mapping[Transaction, int],
+    steps_ms: Sequence[int],
+    deadline: Deadline,
+) -> dict[Transaction, int]:
+    """As `left_by_coordinators`, of one coordinator; nothing while it takes over the transactions of another one."""
+    until_s: dict[Transaction, float] = {}
+    for step_ms in steps_ms:
+        by_age: defaultdict[int, list[Transaction]] = defaultdict(list)
+        for one, timeout_ms in timeouts_ms.items():
+            if one not in until_s and timeout_ms > step_ms:
+                by_age[timeout_ms - step_ms].append(one)
+        for longer_than_ms, asked in by_age.items():
+            then_s = time.monotonic() + step_ms / 1000
+            older = _listed_of(session, connection, asked, longer_than_ms, deadline)
+            if older is None:
+                return {}
+            until_s.update((one, then_s) for one in asked if one.producer_id not in older)
+    # What has ended meanwhile, or is another coordinator's now, is not listed as old either.
+    listed = _listed_of(session, connection, [*until_s], ANY_DURATION, deadline) if until_s else set()
+    if listed is None:
+        return {}
+    for one in until_s:
+        if one.producer_id not in listed:
+            what = f"transactional id {one.transactional_id!r}: its coordinator lists its transaction no more"
+            raise ClusterUnreachable(session.cluster, what)
     now_s = time.monotonic()
-    left_ms = {one: max(int((until_s - now_s) * 1000), 0) for one, until_s in found.items()}
-    return {**left_ms, **dict.fromkeys(waiting, 0)}
+    return {one: max(int((until_s.get(one, now_s) - now_s) * 1000), 0) for one in timeouts_ms}
 
 
-def _older(
+def _tells_durations(connection: Connection) -> bool:
+    try:
+        return connection.version(LIST_TRANSACTIONS) >= _DURATION_VERSION
+    except UnsupportedBroker:
+        return False
+
+
+def _listed_of(
     session: Session, connection: Connection, asked: Sequence[Transaction], longer_than_ms: int, deadline: Deadline
 ) -> set[int] | None:
-    """The producer ids of those that have been open for longer; None where the broker does not tell."""
-    try:
-        if connection.version(LIST_TRANSACTIONS) < _DURATION_VERSION:
-            return None
-    except UnsupportedBroker:
-        return None
+    """The producer ids of those that have been open for longer; as `_listed`."""
     build = partial(write_list_transactions, [ONGOING], [one.producer_id for one in asked], longer_than_ms)
     listed = _listed(session, connection, build, deadline)
     return None if listed is None else {one.producer_id for one in listed}

@@ -230,10 +230,10 @@ def lacking_replicas(session: Session, topic: MetadataTopic) -> str:
         return ""
     replicas, number = few[0]
     others = f" (and {counted(len(few) - 1, 'more partition')} too few)" if len(few) > 1 else ""
-    away = "its broker is" if replicas == 1 else f"its {replicas} brokers are"
+    away = "its broker is away" if replicas == 1 else "both (or one, if min.insync.replicas is 2) are away"
     return (
         f"partition {number} has {counted(replicas, 'replica')}, expected {wanted}{others}: nothing can be decided "
-        f"while {away} away"
+        f"while {away}"
     )
 
 

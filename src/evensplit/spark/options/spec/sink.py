@@ -90,7 +90,7 @@ ACCEPT_INCOMPLETE = Option(
     name="acceptIncomplete",
     type=WholeNumber(0, LONG_MAX),
     default_text="none",
-    meaning="Number of a batch that was decided and is to be left as it is, though it is incomplete or has other rows "
+    meaning="Number of a batch that was decided and is to be left as it is, though it is incomplete or has more rows "
     "now. See [ES-807](errors.md#es-807-batchincomplete) and [ES-804](errors.md#es-804-runsuperseded).",
     example="17",
     only="stream",

@@ -12,6 +12,7 @@ from evensplit.core.delivery.ids import ledger_id, task_ids_begin
 from evensplit.core.delivery.orders import (
     Acquire,
     Append,
+    Appended,
     CheckOpen,
     End,
     Ended,
@@ -121,6 +122,7 @@ class Process:
     def _acquire(self, query: str, *, anew: bool) -> Steps:
         if self._holds() and not anew:
             return
+        self.held = None
         name = ledger_id(PREFIX, query)
         until_ms = self.world.now_ms + MEMORY_MS
         producer = yield from self._ask("a", f"init {name}", lambda: self.ledger.init(name, LEDGER_TIMEOUT_MS))
@@ -159,18 +161,18 @@ class Process:
 
         add = ask_in_time("add the ledger", lambda: self.ledger.add(one, LEDGER))
         if self.ledger.version == 1 and (yield from add) is not None:
-            return False
+            return Appended.NOT_THERE
         says = f"append that batch {decision.batch} is {decision.state}"
         answer = yield from ask_in_time(says, lambda: self.ledger.produce(one, LEDGER, 0, values))
         if not isinstance(answer, int):
-            return False
+            return Appended.NOT_THERE
         answer = yield from ask_in_time("commit the decision", lambda: self.ledger.end(one, commit=True))
         if not isinstance(answer, Producer):
-            return False
+            return Appended.UNCERTAIN
         # In version 1 the epoch stays, and a late repeat of this commit would end the next append.
         if answer.epoch != one.epoch:
             self.held = replace(held, producer=answer, last=decision, is_read=True)
-        return True
+        return Appended.THERE
 
     def _check_open(self, transactions: tuple[Transaction, ...]) -> Steps:
         ends_ms: dict[Transaction, int | None] = {}

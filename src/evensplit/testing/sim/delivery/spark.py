@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from evensplit.core.delivery import protocol
 from evensplit.core.delivery.outcomes import (
     Committed,
-    DifferentRows,
     Finished,
     Incomplete,
+    MoreRows,
     NothingToDo,
     Outcome,
     Superseded,
@@ -183,7 +183,7 @@ class Run:
         asked = Batch(query.name, batch, offered, self.world.now_ms, query.accepted)
         outcome: Outcome = yield from self.process.run(steps(asked))
         self.world.note(f"{query.name}, run {self.number}: {steps.__name__} of batch {batch}: {outcome}")
-        query.refused |= isinstance(outcome, Superseded | DifferentRows)
+        query.refused |= isinstance(outcome, Superseded | MoreRows)
         if isinstance(outcome, Incomplete):
             self.truth.check_incomplete(outcome)
             if self.world.calm or self.world.random.random() < 0.5:
