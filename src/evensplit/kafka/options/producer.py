@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from evensplit.core.delivery.terms import LEFT_MIN_MS, TIMEOUT_MIN_MS
+from evensplit.core.delivery.terms import LEFT_STEPS_MS, TIMEOUT_MIN_MS
 from evensplit.core.text import short, shown
 from evensplit.kafka.options import client_options
 from evensplit.kafka.options.client_options import PREFIX
@@ -274,7 +274,7 @@ def parse_producing(
     if transactions and timeout_ms < TIMEOUT_MIN_MS:
         problems.append(
             f"{TRANSACTION_TIMEOUT.name} is {shown(str(timeout_ms))}; expected {TIMEOUT_MIN_MS} milliseconds or more, "
-            f"as no batch is decided in the last {LEFT_MIN_MS // 1000} s of its transactions"
+            f"as no batch is decided in the last {LEFT_STEPS_MS[-1] / 1000:g} s of its transactions"
         )
     levels = {codec: found.pop(option.name, None) for codec, option in LEVELS.items()}
     found["compression_level"] = levels.get(found.get("compression", COMPRESSION.default))

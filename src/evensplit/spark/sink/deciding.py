@@ -10,7 +10,7 @@ from types import MappingProxyType
 from evensplit.core.delivery import outcomes, protocol
 from evensplit.core.delivery.account import Account
 from evensplit.core.delivery.orders import Fate
-from evensplit.core.delivery.terms import LEFT_MIN_MS, Decision, Transaction
+from evensplit.core.delivery.terms import LEFT_STEPS_MS, Decision, Transaction
 from evensplit.errors.writing import (
     BatchIncomplete,
     DecisionUncertain,
@@ -116,7 +116,7 @@ def error_of(
             return RunSuperseded(f"{where}: not decided, since it was given up before")
         case outcomes.TooOld(transactions):
             found = written_in(transactions)
-            soon = f"are about to within {LEFT_MIN_MS // 1000} s"
+            soon = f"are about to within {LEFT_STEPS_MS[-1] / 1000:g} s"
             return TransactionTooOld(f"{where}: transactions expired, or {soon}: {found}. Nothing was decided")
         case outcomes.NotEnded(decision, transactions):
             where = f"query {query}, batch {decision.batch}"

@@ -211,7 +211,7 @@ def test_clusters_take_what_they_leave_out_from_outside() -> None:
 
 
 TOO_SHORT = "kafka.transaction.timeout.ms is '5000'; expected 8000 milliseconds or more, as no batch is decided in "
-TOO_SHORT += "the last 5 s of its transactions"
+TOO_SHORT += "the last 6.5 s of its transactions"
 
 
 def test_transactions_have_to_be_open_for_longer_than_a_commit_needs() -> None:
