@@ -24,7 +24,7 @@ from evensplit.explain.delivered import delivered, sent, timed
 from evensplit.explain.written import ClusterWritten
 from evensplit.kafka.produce.conduct import Conductor
 from evensplit.kafka.produce.ledger import TIMEOUT_MS
-from evensplit.kafka.produce.problems import written_in
+from evensplit.kafka.produce.problems import places_written, written_in
 from evensplit.spark.sink.clients import ledger_of, transaction_clients
 from evensplit.spark.sink.messages import TaskMessage
 from evensplit.spark.sink.options import WriteOptions
@@ -59,7 +59,7 @@ def commit(
         )
     lost = outcome.lost if isinstance(outcome, outcomes.Committed | outcomes.Finished) else ()
     if lost:
-        log.warning("query %s, batch %d: accepted as incomplete: %s", batch.query, number, "; ".join(places(lost)))
+        log.warning("query %s, batch %d: accepted as incomplete: %s", batch.query, number, written_in(lost))
 
 
 def abort(
@@ -123,9 +123,10 @@ def error_of(
             detail = _not_ended(transactions, fates, decision.batch)
             return TransactionNotEnded(f"{where}: decided, and not all of it is committed. {detail}")
         case outcomes.Incomplete(decision, lost):
-            clusters = ", ".join(sorted({one.cluster for one in lost}))
+            places = places_written(lost)
             detail = f"Once you have dealt with them, set acceptIncomplete to {decision.batch}"
-            return BatchIncomplete(clusters, query, decision.batch, places(lost), detail)
+            every = [place for some in places.values() for place in some]
+            return BatchIncomplete(", ".join(places), query, decision.batch, every, detail)
         case outcomes.DecisionMissing():
             return LedgerError(
                 f"cluster {ledger_cluster!r}: {where}: tasks found it decided in the ledger, and the driver does not. "
@@ -148,11 +149,6 @@ def _taken_over(ledger_cluster: str) -> str:
         "Another process has begun to decide for this query, or the ledger's broker in cluster "
         f"{ledger_cluster!r} was away for {TIMEOUT_MS // 1000} s. Restart the query, which looks into the ledger first"
     )
-
-
-def places(transactions: Sequence[Transaction]) -> list[str]:
-    """What was written, as `topic/partition: records` each."""
-    return [f"{part.topic}/{part.partition}: {part.records}" for one in transactions for part in one.written]
 
 
 def _not_ended(transactions: Sequence[Transaction], fates: Mapping[Transaction, Fate], number: int) -> str:

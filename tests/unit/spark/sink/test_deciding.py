@@ -97,6 +97,10 @@ def test_what_is_decided_and_lost_is_incomplete() -> None:
     with pytest.raises(BatchIncomplete, match="set acceptIncomplete to 3") as raised:
         _raise(outcomes.Incomplete(replace(DECISION, batch=3), (ONE,)))
     assert (raised.value.batch, raised.value.partitions) == (3, ("t/0: 5", "t/2: 1"))
+    # Each partition once, however many tasks have written to it.
+    with pytest.raises(BatchIncomplete) as raised:
+        _raise(outcomes.Incomplete(replace(DECISION, batch=3), (ONE, replace(ONE, producer_id=8), OTHER)))
+    assert (raised.value.cluster, raised.value.partitions) == ("east, west", ("t/0: 10", "t/2: 2", "u/0: 2"))
 
 
 def test_an_error_about_an_earlier_batch_has_the_number_of_that() -> None:
