@@ -286,6 +286,14 @@ def test_how_old_they_are_by_their_coordinators_clock(
         client.close()
 
 
+def test_one_that_has_called_it_old_and_loads_then(connect: Connect) -> None:
+    """It is not taken for young by the clock here. That is waited for a bit, and then not any more."""
+    with Telling([0, *([14] * 10_000)], age_ms=59_000) as server:
+        client = connect(server, timeout_ms=3_000)
+        assert client.remaining_ms([ONE], lambda _: 1) == {ONE: 0}
+        client.close()
+
+
 def test_what_a_coordinator_lists_no_more_is_not_taken_for_young(connect: Connect) -> None:
     with Telling(age_ms=-1) as server:
         client = connect(server, timeout_ms=1_000)

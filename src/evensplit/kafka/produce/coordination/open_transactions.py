@@ -98,8 +98,12 @@ def _left(
     steps_ms: Sequence[int],
     deadline: Deadline,
 ) -> dict[Transaction, int]:
-    """As `left_by_coordinators`, of one coordinator; nothing while it takes over the transactions of another one."""
+    """As `left_by_coordinators`, of one coordinator.
+
+    While it takes over the transactions of another one, it tells nothing more: what it has called old is old enough.
+    """
     until_s: dict[Transaction, float] = {}
+    old: dict[Transaction, int] = {}
     for step_ms in steps_ms:
         by_age: defaultdict[int, list[Transaction]] = defaultdict(list)
         for one, timeout_ms in timeouts_ms.items():
@@ -109,12 +113,13 @@ def _left(
             then_s = time.monotonic() + step_ms / 1000
             older = _listed_of(session, connection, asked, longer_than_ms, deadline)
             if older is None:
-                return {}
+                return old
+            old |= dict.fromkeys((one for one in asked if one.producer_id in older), 0)
             until_s.update((one, then_s) for one in asked if one.producer_id not in older)
     # What has ended meanwhile, or is another coordinator's now, is not listed as old either.
     listed = _listed_of(session, connection, [*until_s], ANY_DURATION, deadline) if until_s else set()
     if listed is None:
-        return {}
+        return old
     for one in until_s:
         if one.producer_id not in listed:
             what = f"transactional id {one.transactional_id!r}: its coordinator lists its transaction no more"
