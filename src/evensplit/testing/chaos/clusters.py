@@ -24,6 +24,9 @@ QUICK = {
     # Transactions that a writer has left open hold up all readers.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
     "replica.lag.time.max.ms": "5000",
+    # Brokers forget an idempotent producer by the timestamps of its records: while the clocks of writers are days late,
+    # what they send again would be there twice.
+    "producer.id.expiration.ms": "2000000000",
 }
 
 
