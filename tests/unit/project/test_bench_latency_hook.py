@@ -60,7 +60,7 @@ def test_processor_time_is_that_between_two_moments_and_not_of_who_measures() ->
         began, used = time.time(), time.thread_time()
         while time.thread_time() - used < 0.2:
             sum(range(1000))
-        subprocess.run([sys.executable, "-c", "sum(range(5_000_000))"], check=True)
+        subprocess.run([sys.executable, "-c", "sum(range(30_000_000))"], check=True)
         ended = time.time()
         time.sleep(0.1)
     found = sampler.between(began, ended)
