@@ -231,7 +231,7 @@ def _finish_earlier(batch: Batch, decision: Decision, *, counted: bool) -> Steps
 
 def _compared(batch: Batch, done: Finished) -> Outcome:
     """What was decided, beside the rows that the batch has now."""
-    written = sum(one.records for one in done.decision.transactions)
+    written = done.decision.records
     if batch.rows is None or batch.rows == written or batch.accepted:
         return done
     # Kafka may have removed some meanwhile, by retention or compaction; but it does not add any.

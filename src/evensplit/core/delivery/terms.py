@@ -96,3 +96,8 @@ class Decision:
     """Those that may not be decided any more, nor any earlier one of the same id and producer; without what they have
     written. First those that are aborted after this was appended, in the same order; then those that earlier decisions
     had given up. A task that still runs may go on after that, and look whole."""
+
+    @property
+    def records(self) -> int:
+        """How many records its transactions have."""
+        return sum(one.records for one in self.transactions)

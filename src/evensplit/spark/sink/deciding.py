@@ -10,7 +10,7 @@ from types import MappingProxyType
 from evensplit.core.delivery import outcomes, protocol
 from evensplit.core.delivery.account import Account
 from evensplit.core.delivery.orders import Fate
-from evensplit.core.delivery.terms import LEFT_STEPS_MS, Decision, Transaction
+from evensplit.core.delivery.terms import LEFT_STEPS_MS, Transaction
 from evensplit.errors.writing import (
     BatchIncomplete,
     DecisionUncertain,
@@ -55,7 +55,7 @@ def commit(
         log.warning(
             "query %s, batch %d: it was decided and written with %d rows, and now has %d. It stays as it was written. "
             "Records are gone from its source since, or the query was changed, or gives other rows each time",
-            *(batch.query, number, _records(outcome.decision), outcome.rows),
+            *(batch.query, number, outcome.decision.records, outcome.rows),
         )
     lost = outcome.lost if isinstance(outcome, outcomes.Committed | outcomes.Finished) else ()
     if lost:
@@ -134,14 +134,10 @@ def error_of(
             )
         case outcomes.MoreRows(decision, rows):
             return RunSuperseded(
-                f"{where}: it was decided and written with {_records(decision)} rows, and now it has {rows}. Either "
+                f"{where}: it was decided and written with {decision.records} rows, and now it has {rows}. Either "
                 "its checkpoint was replaced by an older one, or the query was changed, or gives other rows each time. "
                 f"If it may stay as it was written, set acceptIncomplete to {number}"
             )
-
-
-def _records(decision: Decision) -> int:
-    return sum(one.records for one in decision.transactions)
 
 
 def _taken_over(ledger_cluster: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evensplit.errors import ChaosError
+from evensplit.spark.options.spec.sink import LEDGER
 from evensplit.testing.chaos.job.task import Task
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ KAFKA = "kafka"
 """The query that writes to a topic with our own sink."""
 
 WRITTEN_TOPIC, WRITTEN_PARTITIONS = "delivered", 4
-WRITTEN_LEDGER = "evensplit-ledger"
+WRITTEN_LEDGER = LEDGER.default
 """Where our own sink decides, unless it is told otherwise."""
 
 OF_HEADERS = (*COLUMNS[:5], "batch", "task")

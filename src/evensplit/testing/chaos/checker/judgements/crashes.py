@@ -14,10 +14,7 @@ HIDDEN = "records of aborted transactions in the sink's topic"
 CUT, FOUND = "batches that the end of a driver cut off", "of them decided before, and found again by the next driver"
 
 _AT_ITS_MOMENT = "writing-kill"
-_ENDS_WRITERS = (
-    *("driver-kill", _AT_ITS_MOMENT),
-    *("python-worker-kill", "executor-kill", "worker-kill"),
-)
+_ENDS_WRITERS = ("driver-kill", _AT_ITS_MOMENT, "python-worker-kill", "executor-kill", "worker-kill")
 ENDED_MIN = 6
 """So often processes have to be ended by chance, to be ended once as they write."""
 
