@@ -15,7 +15,8 @@ from evensplit.testing.secured.certificates import Certificates
 from tests.support.authority import make_certificates
 from tests.support.clients import settings
 from tests.support.contract import Cluster, Fake, Real
-from tests.support.delivered import QUICK_EXPIRY
+from tests.support.delivered import QUICK_EXPIRY, VERSIONS, of_version
+from tests.support.ledgers import Make, ledgers
 from tests.support.proxies import Detour, Proxy, Tamper
 
 BOOTSTRAP_VARIABLE = "EVENSPLIT_TEST_BOOTSTRAP"
@@ -48,6 +49,24 @@ def own_kafka() -> Iterator[LocalKafka]:
 def topic() -> str:
     """A topic name that nothing else uses; the test creates it."""
     return f"topic-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def query() -> str:
+    """An id of a query that nothing else uses."""
+    return str(uuid.uuid4())
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def brokers(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
+    """Those of each version of transactions."""
+    yield from of_version(request.param, request)
+
+
+@pytest.fixture
+def make(brokers: LocalKafka, topic: str) -> Iterator[Make]:
+    """Makes ledgers in `topic`."""
+    yield from ledgers(brokers, topic)
 
 
 @pytest.fixture

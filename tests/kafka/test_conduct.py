@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 
@@ -32,11 +31,6 @@ from tests.support.clients import NOWHERE, settings
 from tests.support.delivered import write
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def query() -> str:
-    return str(uuid.uuid4())
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,27 +19,12 @@ from evensplit.kafka.produce.ledger import Ledger
 from evensplit.kafka.produce.transactions import TransactionClient
 from evensplit.testing import LocalKafka
 from tests.support.clients import settings
-from tests.support.delivered import QUICK_EXPIRY, VERSIONS, agree_on_version_1, of_version, write
-from tests.support.ledgers import Make, decided, ledgers
+from tests.support.delivered import QUICK_EXPIRY, agree_on_version_1, write
+from tests.support.ledgers import Make, decided
 from tests.support.records import Draft, consume, produce
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
-def brokers(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
-    yield from of_version(request.param, request)
-
-
-@pytest.fixture
-def make(brokers: LocalKafka, topic: str) -> Iterator[Make]:
-    yield from ledgers(brokers, topic)
-
-
-@pytest.fixture
-def query() -> str:
-    return str(uuid.uuid4())
 
 
 def test_one_process_after_the_other(make: Make, brokers: LocalKafka, topic: str, query: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 
@@ -20,29 +18,13 @@ from evensplit.kafka.produce.ledger import Ledger
 from evensplit.testing import LocalKafka, Secured
 from evensplit.testing.admin import changes, requests
 from tests.support.clients import settings
-from tests.support.delivered import VERSIONS, of_version
-from tests.support.ledgers import Make, decided, ledgers
+from tests.support.ledgers import Make, decided
 from tests.support.records import Draft, produce
 from tests.support.replicas import all_in_sync
 from tests.support.transactions import ends
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
-def brokers(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
-    yield from of_version(request.param, request)
-
-
-@pytest.fixture
-def make(brokers: LocalKafka, topic: str) -> Iterator[Make]:
-    yield from ledgers(brokers, topic)
-
-
-@pytest.fixture
-def query() -> str:
-    return str(uuid.uuid4())
 
 
 def test_a_topic_that_is_there(make: Make, brokers: LocalKafka, topic: str, query: str) -> None:

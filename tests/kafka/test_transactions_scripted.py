@@ -5,138 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from evensplit.core.delivery.orders import Ended
-from evensplit.core.delivery.terms import LEFT_MIN_MS, TIMEOUT_MIN_MS, Transaction, Written
 from evensplit.errors import BrokerError, ClusterUnreachable
 from evensplit.kafka.produce.terms import Identity, Unanswered
-from evensplit.kafka.produce.transactions import TransactionClient
-from evensplit.kafka.wire.api import (
-    ADD_PARTITIONS_TO_TXN,
-    DESCRIBE_TRANSACTIONS,
-    END_TXN,
-    FIND_COORDINATOR,
-    INIT_PRODUCER_ID,
-    LIST_TRANSACTIONS,
-    Api,
-)
-from evensplit.testing.messages import read_request, response_class, write_response
-from tests.support.clients import settings
-from tests.support.scripted import HANG_UP, Scripted
-
-ANSWERED: tuple[Api[Any], ...] = (INIT_PRODUCER_ID, END_TXN, ADD_PARTITIONS_TO_TXN)
+from tests.support.coordinating import ONE, Connect, Coordinating, connecting, transaction
+from tests.support.scripted import HANG_UP
 
 FORBIDDEN = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53): this user may not do that"
-
-Connect = Callable[..., TransactionClient]
-
-
-class Coordinating(Scripted):
-    """The coordinator of every transactional id. It knows nothing of what else is asked about transactions.
-
-    `codes`: of each EndTxn or InitProducerId in turn, and of FindCoordinator by that name. `ended`: what was to end.
-    `adding`: of the partitions of each AddPartitionsToTxn, by topic and partition.
-    """
-
-    def __init__(self, codes: Sequence[int] = (), finding: Sequence[int] = ()) -> None:
-        highest: dict[Api[Any], int] = {FIND_COORDINATOR: 3, INIT_PRODUCER_ID: 5, END_TXN: 5, ADD_PARTITIONS_TO_TXN: 3}
-        super().__init__(group_codes={"FindCoordinator": finding}, highest=highest)
-        self._answers = list(codes)
-        self.ended: list[tuple[str, int, int, bool]] = []
-        self.adding: list[dict[tuple[str, int], int]] = []
-
-    def answer(self, key: int, version: int, request: bytes) -> bytes | None:
-        api = next((one for one in ANSWERED if one.key == key), None)
-        if api is None:
-            return super().answer(key, version, request)
-        self.asked.append(api.name)
-        if api is ADD_PARTITIONS_TO_TXN:
-            return self._added(version)
-        code = self._answers.pop(0) if self._answers else 0
-        if code == HANG_UP:
-            return None
-        if api is END_TXN:
-            read = read_request(api, request, version)
-            self.ended.append((read.transactional_id, read.producer_id, read.producer_epoch, read.committed))
-        producer = {"producer_id": 5, "producer_epoch": 3} if api is INIT_PRODUCER_ID else {}
-        return write_response(api, response_class(api)(version=version, error_code=code, **producer), version)
-
-    def _added(self, version: int) -> bytes:
-        kind = response_class(ADD_PARTITIONS_TO_TXN)
-        topic_kind = kind.AddPartitionsToTxnTopicResult
-        part_kind = topic_kind.AddPartitionsToTxnPartitionResult
-        topics = [
-            topic_kind(
-                version=version,
-                name=topic,
-                results_by_partition=[part_kind(version=version, partition_index=number, partition_error_code=code)],
-            )
-            for (topic, number), code in self.adding.pop(0).items()
-        ]
-        return write_response(
-            ADD_PARTITIONS_TO_TXN, kind(version=version, results_by_topic_v3_and_below=topics), version
-        )
-
-
-class Telling(Coordinating):
-    """It knows one open transaction, `ONE`, and says that it began at this moment.
-
-    - listings: the code of each ListTransactions in turn.
-    - age_ms: how old it is by the broker's own clock; by default, as old as it may be asked to be. -1: not listed.
-    - timeout_ms: how long it may be open.
-    """
-
-    def __init__(self, listings: Sequence[int] = (), age_ms: int = 1 << 62, timeout_ms: int = 60_000) -> None:
-        super().__init__()
-        self._age_ms = age_ms
-        self._timeout_ms = timeout_ms
-        self._highest |= {DESCRIBE_TRANSACTIONS: 0, LIST_TRANSACTIONS: 1}
-        self._listings = list(listings)
-
-    def answer(self, key: int, version: int, request: bytes) -> bytes | None:
-        api = next((one for one in (DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS) if one.key == key), None)
-        if api is None:
-            return super().answer(key, version, request)
-        self.asked.append(api.name)
-        made = response_class(api)
-        one = {"transactional_id": "g", "transaction_state": "Ongoing", "producer_id": 5}
-        if api is DESCRIBE_TRANSACTIONS:
-            times = {"transaction_timeout_ms": self._timeout_ms, "transaction_start_time_ms": int(time.time() * 1000)}
-            more = {"error_code": 0, "producer_epoch": 3, "topics": []}
-            state = made.TransactionState(version=version, **one, **times, **more)
-            return write_response(api, made(version=version, transaction_states=[state]), version)
-        code = self._listings.pop(0) if self._listings else 0
-        if code == HANG_UP:
-            return None
-        is_older = read_request(api, request, version).duration_filter < self._age_ms
-        listed = [made.TransactionState(version=version, **one)] if is_older and not code else []
-        found = made(version=version, error_code=code, unknown_state_filters=[], transaction_states=listed)
-        return write_response(api, found, version)
 
 
 @pytest.fixture
 def connect() -> Iterator[Connect]:
-    made: list[TransactionClient] = []
-
-    def make(server: str, timeout_ms: int = 10_000) -> TransactionClient:
-        made.append(TransactionClient("east", settings(server, timeout_ms=timeout_ms)))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
-
-
-def transaction(name: str) -> Transaction:
-    return Transaction("east", name, 5, 3, (Written("t", 0, 1, 0, 0),))
-
-
-ONE = transaction("g")
+    yield from connecting()
 
 
 @pytest.mark.parametrize(
@@ -236,93 +120,6 @@ def test_a_user_who_may_not_write(connect: Connect) -> None:
             BrokerError, match=r"allow it the operation Write on the topic, or, before Kafka 2\.8, Idem"
         ):
             client.init_idempotent()
-        client.close()
-
-
-def test_brokers_before_3_0(connect: Connect) -> None:
-    """Nothing is known of open transactions, but what their tasks have told."""
-    with Coordinating() as server:
-        client = connect(server)
-        assert client.remaining_ms([ONE], lambda one: one.epoch * 100) == {ONE: 300}
-        assert client.list_open("g") == ()
-        client.close()
-
-
-@pytest.mark.parametrize("listings", [(), (HANG_UP,), (14, 14), (14, HANG_UP, 14)])
-def test_how_old_they_are_is_asked_again(connect: Connect, listings: tuple[int, ...]) -> None:
-    """The coordinator dies after it has said what is open; the next one takes over other transactions meanwhile."""
-    with Telling(listings) as server:
-        client = connect(server)
-        assert client.remaining_ms([ONE], lambda _: 1) == {ONE: 0}
-        client.close()
-
-
-@pytest.mark.parametrize(
-    "timeout_ms, age_ms, left_ms",
-    [
-        (60_000, 0, 25_000),
-        (60_000, 39_000, 20_000),
-        (60_000, 44_000, 15_000),
-        (60_000, 49_000, 10_000),
-        (60_000, 51_500, 8_000),
-        (60_000, 53_000, 6_500),
-        (60_000, 53_600, 0),
-        (TIMEOUT_MIN_MS, 0, 6_500),
-    ],
-)
-@pytest.mark.parametrize("wrong_s", [-3600, 3600])
-def test_how_old_they_are_by_their_coordinators_clock(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, timeout_ms: int, age_ms: int, left_ms: int, wrong_s: int
-) -> None:
-    """Whatever the clock here says; and one that has just begun can be decided."""
-    with Telling(age_ms=age_ms, timeout_ms=timeout_ms) as server:
-        client = connect(server)
-        right = time.time
-        monkeypatch.setattr("evensplit.kafka.produce.transactions.time.time", lambda: right() + wrong_s)
-        found = client.remaining_ms([ONE], lambda _: 1)[ONE]
-        assert found is not None
-        assert max(left_ms - 1_500, 0) <= found <= left_ms
-        assert left_ms == 0 or found >= LEFT_MIN_MS
-        client.close()
-
-
-def test_one_that_has_called_it_old_and_loads_then(connect: Connect) -> None:
-    """It is not taken for young by the clock here. That is waited for a bit, and then not any more."""
-    with Telling([0, *([14] * 10_000)], age_ms=59_000) as server:
-        client = connect(server, timeout_ms=3_000)
-        assert client.remaining_ms([ONE], lambda _: 1) == {ONE: 0}
-        client.close()
-
-
-def test_what_a_coordinator_lists_no_more_is_not_taken_for_young(connect: Connect) -> None:
-    with Telling(age_ms=-1) as server:
-        client = connect(server, timeout_ms=1_000)
-        with pytest.raises(ClusterUnreachable, match="'g': its coordinator lists its transaction no more"):
-            client.remaining_ms([ONE], lambda _: 1)
-        client.close()
-
-
-def test_how_old_they_are_is_not_told_until_the_deadline(connect: Connect) -> None:
-    with Telling([HANG_UP] * 10_000) as server:
-        client = connect(server, timeout_ms=1_000)
-        said = r"instead of answering ListTransactions|did not answer within 1000 ms"
-        with pytest.raises(ClusterUnreachable, match=said):
-            client.remaining_ms([ONE], lambda _: 1)
-        client.close()
-
-
-def test_one_that_loads_lists_nothing_yet(connect: Connect) -> None:
-    with Telling([14, 14]) as server:
-        client = connect(server)
-        assert client.list_open("g") == (Transaction("east", "g", 5, 3, ()),)
-        client.close()
-
-
-def test_one_that_loads_for_long_is_not_waited_for(connect: Connect) -> None:
-    with Telling([14] * 10_000) as server:
-        client = connect(server, timeout_ms=400)
-        assert client.list_open("g") == ()
-        assert (client.remaining_ms([ONE], lambda _: 1)[ONE] or 0) > 50_000
         client.close()
 
 

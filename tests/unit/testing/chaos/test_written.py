@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from evensplit.testing.chaos.checker.check import check
+from evensplit.testing.chaos.checker.verdict import Verdict
 from evensplit.testing.chaos.history import events as ev
 from evensplit.testing.chaos.page.text import verdict_text
 from tests.support.chaos_histories import END_S, Row, Run, writing
@@ -57,6 +58,12 @@ def _processes_end(run: Run, nemesis: str, times: int) -> None:
         ]
 
 
+def _lacks(verdict: Verdict, what: str, *, proves: bool) -> None:
+    """It is said that the run lacks something, and is a finding if the run proves nothing without it."""
+    assert [one.what for one in verdict.findings if one.kind == "incomplete"] == ([] if proves else [what])
+    assert (f"writing through crashes: {what}" in verdict.not_judged) == proves
+
+
 @pytest.mark.parametrize("kills, proves", [(0, True), (5, True), (6, False)])
 def test_a_run_in_which_nobody_ends_as_it_writes_shows_little(tmp_path: Path, kills: int, proves: bool) -> None:
     run = writing()
@@ -65,10 +72,8 @@ def test_a_run_in_which_nobody_ends_as_it_writes_shows_little(tmp_path: Path, ki
     _processes_end(run, "python-worker-kill", kills)
     verdict = check(run.write(tmp_path))
     what = "the sink's topic has no record of an aborted transaction, so no task or driver was ended as it wrote, in "
-    what += f"{kills} faults that end one"
-    assert [one.what for one in verdict.findings if one.kind == "incomplete"] == ([] if proves else [what])
+    _lacks(verdict, f"{what}{kills} faults that end one", proves=proves)
     assert verdict.held == proves
-    assert (f"writing through crashes: {what}" in verdict.not_judged) == proves
 
 
 @pytest.mark.parametrize("kills, proves", [(0, True), (3, True), (4, False)])
@@ -78,9 +83,7 @@ def test_a_run_in_which_nothing_decided_is_found_again_shows_little(tmp_path: Pa
     _processes_end(run, "writing-kill", kills)
     verdict = check(run.write(tmp_path))
     what = "no driver was ended after it had decided a batch, and before Spark knew, in "
-    what += f"{kills} faults that aim at that"
-    assert [one.what for one in verdict.findings if one.kind == "incomplete"] == ([] if proves else [what])
-    assert (f"writing through crashes: {what}" in verdict.not_judged) == proves
+    _lacks(verdict, f"{what}{kills} faults that aim at that", proves=proves)
     said = "Held; not judged in full: " if proves else "Proves nothing: 1 finding"
     assert verdict.sentence.startswith(said)
 
