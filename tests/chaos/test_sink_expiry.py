@@ -82,5 +82,7 @@ def _told(error: str) -> tuple[str, tuple[tuple[str, int], ...]]:
     """The batch that an error names, and partitions with counts."""
     found = re.search(r"query [\w-]+, batch (\d+): it was decided.*?will not see: (.*?)\. ", error)
     assert found is not None, error
-    counts = Counter({place: int(count) for place, count in re.findall(r"([\w-]+/\d+): (\d+)", found[2])})
+    counts = Counter(
+        {place: int(count.replace(",", "")) for place, count in re.findall(r"([\w-]+/\d+) \(([\d,]+) record", found[2])}
+    )
     return found[1], tuple(sorted(counts.items()))

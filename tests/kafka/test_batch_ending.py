@@ -122,4 +122,4 @@ def test_clusters_are_ended_at_once_and_what_is_visible_is_said(
     with pytest.raises(TransactionNotEnded) as raised:
         commit_all(options, JOB, offered)
     assert "1 of 2 transactions are committed" in str(raised.value)
-    assert f"cluster 'b', topic '{topic}', partition 0" in str(raised.value)
+    assert f"cluster 'b': {topic}/0 (2 records): not committed" in str(raised.value)

@@ -132,7 +132,7 @@ class BatchIncomplete(WriteError):
     query: str
     batch: int
     partitions: tuple[str, ...]
-    """`topic/partition: records` each."""
+    """`topic/partition (5 records)` each."""
 
     def __init__(self, cluster: str, query: str, batch: int, partitions: Sequence[str], detail: str) -> None:
         self.cluster, self.query, self.batch, self.partitions = cluster, query, batch, tuple(partitions)
@@ -142,5 +142,5 @@ class BatchIncomplete(WriteError):
     def __str__(self) -> str:
         return (
             f"cluster {self.cluster!r}, query {self.query}, batch {self.batch}: it was decided, and is not complete. "
-            f"Records that readers will not see: {'; '.join(self.partitions)}. {self.detail}"
+            f"Records that readers will not see: {', '.join(self.partitions)}. {self.detail}"
         )

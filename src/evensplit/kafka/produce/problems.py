@@ -90,11 +90,11 @@ def where(cluster: str, key: TopicPartition) -> str:
 
 def written_in(transactions: Sequence[Transaction]) -> str:
     """What was written in transactions, in a sentence: records by cluster, topic and partition."""
-    return "; ".join(f"cluster {name!r}: {'; '.join(places)}" for name, places in places_written(transactions).items())
+    return "; ".join(f"cluster {name!r}: {', '.join(places)}" for name, places in places_written(transactions).items())
 
 
 def places_written(transactions: Sequence[Transaction]) -> dict[str, list[str]]:
-    """What was written in transactions, by cluster: `topic/partition: records` each, in their order."""
+    """What was written in transactions, by cluster: `topic/partition (5 records)` each, in their order."""
     found: dict[str, dict[TopicPartition, int]] = {}
     for one in transactions:
         records = found.setdefault(one.cluster, {})
@@ -102,7 +102,7 @@ def places_written(transactions: Sequence[Transaction]) -> dict[str, list[str]]:
             key = part.topic, part.partition
             records[key] = records.get(key, 0) + part.records
     return {
-        cluster: [f"{topic}/{partition}: {count}" for (topic, partition), count in sorted(records.items())]
+        cluster: [f"{topic}/{part} ({counted(count, 'record')})" for (topic, part), count in sorted(records.items())]
         for cluster, records in sorted(found.items())
     }
 

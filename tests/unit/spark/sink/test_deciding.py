@@ -63,13 +63,15 @@ def test_what_the_ledger_refused_may_be_decided() -> None:
 
 
 def test_what_expired_before_it_was_decided_is_too_old() -> None:
-    with pytest.raises(TransactionTooOld, match=r"cluster 'east': t/0: 5; t/2: 1\. Nothing was decided"):
+    found = r"cluster 'east': t/0 \(5 records\), t/2 \(1 record\)\. Nothing was decided"
+    with pytest.raises(TransactionTooOld, match=found):
         _raise(outcomes.TooOld((ONE,)))
 
 
 def test_what_is_decided_and_open_is_not_ended() -> None:
     places = (
-        r"all of it is committed\. No coordinator has answered: cluster 'east': t/0: 5; t/2: 1; cluster 'west': u/0: 2"
+        r"all of it is committed\. No coordinator has answered: cluster 'east': t/0 \(5 records\), t/2 \(1 record\); "
+        r"cluster 'west': u/0 \(2 records\)"
     )
     with pytest.raises(TransactionNotEnded, match=places):
         _raise(outcomes.NotEnded(replace(DECISION, batch=3), (ONE, OTHER)))
@@ -84,23 +86,24 @@ def test_why_it_is_not_ended_is_said_of_each() -> None:
         return str(error_of(outcomes.NotEnded(DECISION, (ONE, OTHER)), "q", 3, "west", known))
 
     both = said(east=Fate.UNKNOWN, west=Fate.OPEN)
-    assert "Still open: cluster 'west': u/0: 2. Restart the query" in both
-    assert "The logs do not tell: cluster 'east': t/0: 5; t/2: 1." in both
+    assert "Still open: cluster 'west': u/0 (2 records). Restart the query" in both
+    assert "The logs do not tell: cluster 'east': t/0 (5 records), t/2 (1 record)." in both
     assert f"set acceptIncomplete to {DECISION.batch}" in both
     assert "coordinator" not in both
     some = said(east=Fate.OPEN)
-    assert "No coordinator has answered: cluster 'west': u/0: 2" in some
+    assert "No coordinator has answered: cluster 'west': u/0 (2 records)" in some
     assert "acceptIncomplete" not in some
 
 
 def test_what_is_decided_and_lost_is_incomplete() -> None:
     with pytest.raises(BatchIncomplete, match="set acceptIncomplete to 3") as raised:
         _raise(outcomes.Incomplete(replace(DECISION, batch=3), (ONE,)))
-    assert (raised.value.batch, raised.value.partitions) == (3, ("t/0: 5", "t/2: 1"))
+    assert (raised.value.batch, raised.value.partitions) == (3, ("t/0 (5 records)", "t/2 (1 record)"))
     # Each partition once, however many tasks have written to it.
     with pytest.raises(BatchIncomplete) as raised:
         _raise(outcomes.Incomplete(replace(DECISION, batch=3), (ONE, replace(ONE, producer_id=8), OTHER)))
-    assert (raised.value.cluster, raised.value.partitions) == ("east, west", ("t/0: 10", "t/2: 2", "u/0: 2"))
+    assert raised.value.cluster == "east, west"
+    assert raised.value.partitions == ("t/0 (10 records)", "t/2 (2 records)", "u/0 (2 records)")
 
 
 def test_an_error_about_an_earlier_batch_has_the_number_of_that() -> None:
@@ -108,7 +111,7 @@ def test_an_error_about_an_earlier_batch_has_the_number_of_that() -> None:
     for outcome in (outcomes.NotEnded(DECISION, (ONE,)), outcomes.Incomplete(DECISION, (ONE,))):
         said = str(error_of(outcome, "q", 5, "west"))
         assert "batch 4" in said
-        assert "5 " not in said.replace("t/0: 5", "")
+        assert "5 " not in said.replace("t/0 (5 ", "")
 
 
 def test_a_decision_that_is_gone_is_the_ledgers_error() -> None:
