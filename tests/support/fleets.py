@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,7 +79,13 @@ class Batches:
             self.check()
             return self.values(cluster) == wanted
 
-        wait_for(there, what=what or f"{len(wanted)} values of {cluster or 'all clusters'}")
+        try:
+            wait_for(there, what=what or f"{len(wanted)} values of {cluster or 'all clusters'}")
+        except AssertionError as error:
+            seen, expected = Counter(self.values(cluster)), Counter(wanted)
+            error.add_note(f"missing: {sorted((expected - seen).elements())}")
+            error.add_note(f"not expected: {sorted((seen - expected).elements())}")
+            raise
 
     def of_batch(self, number: int) -> list[tuple[str, str, int, int]]:
         """The records of one batch."""

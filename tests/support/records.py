@@ -51,6 +51,8 @@ def produce(
         "compression.type": codec,
         "linger.ms": linger_ms,
         "acks": "all",
+        # What is sent again is not there twice.
+        "enable.idempotence": True,
         "message.max.bytes": 8 << 20,
     }
     producer = Producer(settings)
