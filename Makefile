@@ -77,7 +77,7 @@ bench-audit: setup ## How long the audits of ten million records take (a few min
 bench-crates: ## What decoding alone costs, beside other crates (the first build takes minutes; ARGS=--quick)
 	@cargo run --release --locked --quiet --manifest-path bench/crates/Cargo.toml --target-dir target/crates -- $(ARGS)
 
-bench-peer: setup ## Rows per second beside Spark's own Kafka source and sink (70 minutes; ARGS=--quick: 15; ARGS=--list)
+bench-peer: setup ## Rows per second beside Spark's own Kafka source and sink (two hours; ARGS=--quick: 15; ARGS=--list)
 	@$(py) -m tools.peer_environment
 	@PYSPARK_PYTHON=$(peer) PYSPARK_DRIVER_PYTHON=$(peer) $(peer) -m bench.peer $(ARGS)
 

@@ -1,9 +1,9 @@
 """Spark's own Kafka source and sink and evensplit's, on the same Spark and the same broker, in turn.
 
-    make bench-peer                             everything, about 70 minutes
+    make bench-peer                             everything, about two hours
     make bench-peer ARGS=--quick                fewer records and rounds, about 15 minutes
     make bench-peer ARGS="--only hot,trickle"   the workloads with one of these words in their names
-    make bench-peer ARGS="--only write"         those that write, about 30 minutes
+    make bench-peer ARGS="--only write"         those that write, about an hour
     make bench-peer ARGS=--list                 the names
     make bench-peer ARGS=--render               table and plot of the last full results again
 
