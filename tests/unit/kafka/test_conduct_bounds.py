@@ -76,7 +76,8 @@ def test_transactions_of_a_batch_query_grow_older_as_well(
     aborted: list[Transaction] = []
     monkeypatch.setattr(ending, "transaction_clients", lambda _: clients)
     monkeypatch.setattr(ending, "abort_all", lambda _options, _job, transactions: aborted.extend(transactions))
-    with pytest.raises(TransactionTooOld, match=r"^cluster 'east': orders/0 \(2 records\): expired, or about"):
+    said = r"^cluster 'east': orders/0 \(2 records\): expired, or about to expire"
+    with pytest.raises(TransactionTooOld, match=said):
         ending.commit_all(None, "job", (EAST, WEST))  # type: ignore[arg-type]
     assert aborted == [EAST, WEST]
 

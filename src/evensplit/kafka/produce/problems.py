@@ -102,8 +102,8 @@ def places_written(transactions: Sequence[Transaction]) -> dict[str, list[str]]:
             key = part.topic, part.partition
             records[key] = records.get(key, 0) + part.records
     return {
-        cluster: [f"{topic}/{part} ({counted(count, 'record')})" for (topic, part), count in sorted(records.items())]
-        for cluster, records in sorted(found.items())
+        cluster: [f"{topic}/{number} ({counted(count, 'record')})" for (topic, number), count in sorted(own.items())]
+        for cluster, own in sorted(found.items())
     }
 
 
