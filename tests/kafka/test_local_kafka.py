@@ -147,9 +147,8 @@ def test_a_paused_broker_answers_when_it_is_resumed(own_kafka: LocalKafka) -> No
 
 @pytest.mark.slow
 def test_a_broker_that_dies_by_itself_is_noticed() -> None:
-    kafka = LocalKafka().start()
-    directory = kafka.broker(0).log.parent
-    try:
+    with LocalKafka() as kafka:
+        directory = kafka.broker(0).log.parent
         pid = kafka.broker(0).pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
@@ -163,11 +162,9 @@ def test_a_broker_that_dies_by_itself_is_noticed() -> None:
         assert second is not None
         os.kill(second, signal.SIGKILL)
         wait_for(lambda: not kafka.is_running, what="the death is noticed")
-    finally:
         with pytest.raises(LocalKafkaError, match="died by itself"):
             kafka.close()
-    assert not directory.exists()
-    kafka.close()
+        assert not directory.exists()
 
 
 # --- clusters ------------------------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def test_every_codec(oldest: OldKafka, topic: str, pool: Pool, codec: str) -> No
 @pytest.mark.parametrize("value", [b"", b"x" * 500], ids=["short", "long"])
 def test_old_message_formats(oldest: OldKafka, topic: str, pool: Pool, kept: str, codec: str, value: bytes) -> None:
     oldest.create_topic(topic, config={"message.format.version": kept})
-    produce(oldest.bootstrap_servers, topic, (Draft(value) for _ in range(20)), codec=codec)
+    produce(oldest.bootstrap_servers, topic, (Draft(value) for _ in range(20)), codec=codec, idempotent=False)
     with pytest.raises(OldMessageFormat) as caught:
         list(read(oldest.bootstrap_servers, [(topic, 0, 20)], pool))
     error = caught.value

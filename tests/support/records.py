@@ -39,11 +39,12 @@ class Draft:
 
 
 def produce(
-    bootstrap: str, topic: str, drafts: Iterable[Draft], *, codec: str = "none", linger_ms: int = 10_000
+    bootstrap: str, topic: str, drafts: Iterable[Draft], *, codec: str = "none", linger_ms: int = 10_000, idempotent: bool = True
 ) -> None:
     """Write `drafts` in order; returns when the brokers have acknowledged all of them.
 
     Those of a partition become visible at once, up to some thousands: nothing is sent before the last one is there.
+    What is sent again is not there twice, unless not `idempotent`, as the message formats before v2 must be written.
     """
     failures: list[str] = []
     settings = {
@@ -51,8 +52,7 @@ def produce(
         "compression.type": codec,
         "linger.ms": linger_ms,
         "acks": "all",
-        # What is sent again is not there twice.
-        "enable.idempotence": True,
+        "enable.idempotence": idempotent,
         "message.max.bytes": 8 << 20,
     }
     producer = Producer(settings)
