@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from importlib import import_module
 
@@ -268,27 +269,28 @@ def test_compaction_makes_nothing_committed(topic: str) -> None:
     with LocalKafka(properties={"log.cleaner.backoff.ms": "100", **QUICK_EXPIRY}) as running:
         at_once = {"min.cleanable.dirty.ratio": "0", "segment.ms": "200", "delete.retention.ms": "0"}
         running.create_topic(topic, config={"cleanup.policy": "compact", **at_once})
-        client = TransactionClient("east", settings(running.bootstrap_servers, timeout_ms=2_000))
-        kept, left = write(running, client, topic, f"{topic}.0"), write(running, client, topic, f"{topic}.1")
-        last = write(running, client, topic, f"{topic}.2")
-        client.end([kept, last], commit=True)
-        client.end([left], commit=False)
-        wait_for(lambda: client.look_up([left]) == {left: Fate.ABORTED}, what="the abort")
-        assert client.look_up([kept, last]) == {kept: Fate.COMMITTED, last: Fate.COMMITTED}
-        seen: set[Fate] = set()
+        # It is closed whatever comes: a socket that is left open is another test's failure.
+        with closing(TransactionClient("east", settings(running.bootstrap_servers, timeout_ms=2_000))) as client:
+            kept, left = write(running, client, topic, f"{topic}.0"), write(running, client, topic, f"{topic}.1")
+            last = write(running, client, topic, f"{topic}.2")
+            client.end([kept, last], commit=True)
+            client.end([left], commit=False)
+            wait_for(lambda: client.look_up([left]) == {left: Fate.ABORTED}, what="the abort")
+            assert client.look_up([kept, last]) == {kept: Fate.COMMITTED, last: Fate.COMMITTED}
+            seen: set[Fate] = set()
 
-        def cleaned() -> bool:
-            # Something new, under the same keys, lets the segment before it be closed.
-            newer = write(running, client, topic, f"{topic}.3")
-            client.end([newer], commit=True)
-            found = client.look_up([kept, left])
-            seen.add(found[left])
-            assert found[kept] in (Fate.COMMITTED, Fate.UNKNOWN)
-            return found == {kept: Fate.UNKNOWN, left: Fate.UNKNOWN}
+            def cleaned() -> bool:
+                # Something new, under the same keys, lets the segment before it be closed.
+                newer = write(running, client, topic, f"{topic}.3")
+                client.end([newer], commit=True)
+                found = client.look_up([kept, left])
+                seen.add(found[left])
+                assert found[kept] in (Fate.COMMITTED, Fate.UNKNOWN)
+                return found == {kept: Fate.UNKNOWN, left: Fate.UNKNOWN}
 
-        wait_for(cleaned, what="both transactions to be compacted away")
-        assert seen == {Fate.ABORTED, Fate.UNKNOWN}
-        client.close()
+            wait_for(cleaned, what="both transactions to be compacted away")
+            # On a slow machine, all is compacted before it is looked up for the first time.
+            assert seen <= {Fate.ABORTED, Fate.UNKNOWN}
 
 
 def test_nobody_answers() -> None:
