@@ -39,7 +39,13 @@ class Draft:
 
 
 def produce(
-    bootstrap: str, topic: str, drafts: Iterable[Draft], *, codec: str = "none", linger_ms: int = 10_000, idempotent: bool = True
+    bootstrap: str,
+    topic: str,
+    drafts: Iterable[Draft],
+    *,
+    codec: str = "none",
+    linger_ms: int = 10_000,
+    idempotent: bool = True,
 ) -> None:
     """Write `drafts` in order; returns when the brokers have acknowledged all of them.
 
