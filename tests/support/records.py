@@ -50,7 +50,7 @@ def produce(
     """Write `drafts` in order; returns when the brokers have acknowledged all of them.
 
     Those of a partition become visible at once, up to some thousands: nothing is sent before the last one is there.
-    What is sent again is not there twice, unless not `idempotent`, as the message formats before v2 must be written.
+    `idempotent`: what is sent again is not there twice; False for message formats before v2, which do not allow that.
     """
     failures: list[str] = []
     settings = {
