@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evensplit.core.model import Cause, Cluster, ClusterState, HandedOut, Loss, Split, SplitId, Topic
+from evensplit.core.model import Cause, Cluster, ClusterState, HandedOut, Held, Loss, Split, SplitId, Topic
 from evensplit.core.policies import POLICIES
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.reader_schema import ReaderSchema
@@ -80,6 +80,7 @@ def splits_of(draw: st.DrawFn, keys: Sequence[SplitId], readers: int) -> list[Sp
             splits.append(
                 Split(key, topic_id, position, first, owner, stop, removed_at_ms=removed_at_ms, settled=settled)
             )
+    rates, sizes = draw(alike(st.integers(1, 10**12))), draw(alike(st.integers(1, 10**9)))
     epochs, sinces, reads = draw(alike(st.integers(0, 2**31 - 1))), draw(alike(revisions)), draw(alike(offsets))
     near_read = draw(alike(st.integers(1, 10**4)))
     return [
@@ -87,6 +88,8 @@ def splits_of(draw: st.DrawFn, keys: Sequence[SplitId], readers: int) -> list[Sp
             epoch=draw(epochs),
             since=0 if split.first is None else draw(sinces) or 0,
             read_from=_read_from(split.position, draw(near_read), draw(reads)),
+            rate=draw(rates) or 0,
+            record_bytes=draw(sizes) or 0,
         )
         for split in splits
     ]
@@ -142,9 +145,9 @@ def states(draw: st.DrawFn) -> EnumeratorState:
     assigned_readers = tuple(sorted(draw(st.sets(st.integers(0, 50)))))
     generation, begun = draw(st.integers(0, 10**6)), draw(st.booleans())
     lost, revision = draw(losses), draw(revisions)
-    return EnumeratorState(
-        readers, clusters, by_id, settings, generation, begun, assigned_readers, lost, pins, revision
-    )
+    held = tuple(sorted(draw(st.sets(st.builds(Held, names, st.just("") | names), max_size=3))))
+    until = generation, begun, assigned_readers, lost, pins, revision, draw(times), held
+    return EnumeratorState(readers, clusters, by_id, settings, *until)
 
 
 @given(states())

@@ -7,7 +7,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from evensplit.core.batch.plan import BatchPlan, ReaderPlan, plan_batch, plan_ends
+from evensplit.core.batch.ends import plan_ends
+from evensplit.core.batch.plan import BatchPlan, ReaderPlan, plan_batch
 from evensplit.core.machine import skipped_records
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import BatchOpened, BatchPlanned, Event, ReadLogsPolled

@@ -59,6 +59,10 @@ class Split(NamedTuple):
     `read_from`: where what was handed out of it begins, in runs that declare losses, that the batch which ends here has
     read, or an earlier one if nobody has compared it with the log since; None if nothing was.
     `settled`: it is retained, and what was unread of it has been declared, or nothing was.
+    `rate`: how many offsets a minute it brought lately, rounded; 0 as long as it has brought nothing. Kept with
+    `balance=rate` only.
+    `record_bytes`: the bytes of one of its offsets on average, as tasks saw them lately, rounded up; 0 as long as none
+    has. Kept with a limit in bytes only.
 
     A tuple, as `SplitId` is: a hundred thousand of them are made for one batch.
     """
@@ -76,6 +80,8 @@ class Split(NamedTuple):
     since: int = 0
     read_from: int | None = None
     settled: bool = False
+    rate: int = 0
+    record_bytes: int = 0
 
     @property
     def lifecycle(self) -> Lifecycle:
@@ -180,6 +186,18 @@ EpochTable = tuple[EpochStart, ...]
 
 Two logs of one partition that give a record another epoch are not the same log: one of them was cut off there.
 """
+
+
+class Held(NamedTuple):
+    """A limit that kept a batch from reading all that there was.
+
+    `limit`: the option that it comes from.
+    `scope`: what was held: a cluster, or a topic as `cluster/topic`; empty for all. With `alignment`, the split or
+    cluster that the others wait for.
+    """
+
+    limit: str
+    scope: str = ""
 
 
 class RangeEpochs(NamedTuple):

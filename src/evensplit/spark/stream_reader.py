@@ -75,9 +75,10 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
         There is no limit that says both: with both it stands for them, and the options say what they are.
         """
-        if self._options.offsets_max is not None:
-            return ReadMaxRows(self._options.offsets_max)
-        return ReadAllAvailable() if self._options.offsets_min is None else ReadMinRows(self._options.offsets_min)
+        limits = self._options.limits
+        if limits.offsets_max is not None:
+            return ReadMaxRows(limits.offsets_max)
+        return ReadAllAvailable() if limits.offsets_min is None else ReadMinRows(limits.offsets_min)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """From here on, partitions and ends are those of the first `latestOffset`."""

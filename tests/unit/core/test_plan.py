@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evensplit.core.batch.plan import BatchPlan, batch_ranges, plan_batch, plan_ends
+from evensplit.core.batch.ends import plan_ends
+from evensplit.core.batch.plan import BatchPlan, batch_ranges, plan_batch
 from evensplit.core.batch.plan_summary import PlanView, told_plan
 from evensplit.core.batch.tasks import plan_tasks
 from evensplit.core.model import Cluster, ClusterState, Range, Readable, Split, SplitId, Topic

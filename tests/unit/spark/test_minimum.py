@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from evensplit.core.batch.plan import is_held_back, plan_ends, unread
+from evensplit.core.batch.ends import is_held_back, plan_ends, unread
 from evensplit.core.model import SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable

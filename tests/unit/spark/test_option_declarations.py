@@ -58,7 +58,8 @@ from evensplit.spark.options.spec.formats import (
     VALUE_MESSAGE,
     VALUE_SCHEMA,
 )
-from evensplit.spark.options.spec.query import COLUMNS_OPTION, MIN_OFFSETS, POLL_TIMEOUT
+from evensplit.spark.options.spec.limits import MIN_OFFSETS
+from evensplit.spark.options.spec.query import COLUMNS_OPTION, POLL_TIMEOUT
 from evensplit.spark.options.spec.registry import (
     KEY_SUBJECT,
     REGISTRY_OTHER,

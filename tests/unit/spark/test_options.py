@@ -27,14 +27,14 @@ def test_the_least_that_works() -> None:
         ("broker:9092",),
         Topics(("t",)),
     )
-    assert (cluster.starting, cluster.ending, options.readers, options.offsets_max) == (None, None, None, None)
+    assert (cluster.starting, cluster.ending, options.readers, options.limits.offsets_max) == (None, None, None, None)
     assert options.reading.columns == KAFKA_COLUMNS
 
 
 def test_names_are_understood_in_any_case() -> None:
     options = parse_options({"KAFKA.bootstrap.servers": "b:1", "SUBSCRIBEpattern": "a.*", "maxoffsetsPERtrigger": "7"})
     assert options.clusters[0].subscription == TopicPattern("a.*")
-    assert options.offsets_max == 7
+    assert options.limits.offsets_max == 7
 
 
 def test_topics_are_trimmed_and_named_once() -> None:

@@ -17,12 +17,12 @@ from tests.support.options import parse, problems
 
 
 def test_a_minimum_of_nothing_is_none() -> None:
-    assert parse(minOffsetsPerTrigger="0").offsets_min is None
-    assert parse(minOffsetsPerTrigger="0", maxOffsetsPerTrigger="1").offsets_max == 1
+    assert parse(minOffsetsPerTrigger="0").limits.offsets_min is None
+    assert parse(minOffsetsPerTrigger="0", maxOffsetsPerTrigger="1").limits.offsets_max == 1
 
 
 def test_a_minimum_above_the_maximum() -> None:
-    assert parse(minOffsetsPerTrigger="9", maxOffsetsPerTrigger="9").offsets_min == 9
+    assert parse(minOffsetsPerTrigger="9", maxOffsetsPerTrigger="9").limits.offsets_min == 9
     (found,) = problems(minOffsetsPerTrigger="15", maxOffsetsPerTrigger="5")
     assert found == (
         "minOffsetsPerTrigger is 15, which is higher than the maxOffsetsPerTrigger (5); expected minOffsetsPerTrigger "

@@ -228,6 +228,10 @@ def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
             transaction.put(split._replace(position=end, epoch=epoch, read_from=begin if begin < end else None))
     _note_unread(transaction, earlier, frozenset(read))
     transaction.read = tuple(read)
+    if read:
+        # A world in which nothing is read stays the same, byte for byte.
+        transaction.reached_ms = state.reached_ms if event.reached_ms is None else event.reached_ms
+        transaction.held = event.held
     note_planned(transaction, ranges)
     transaction.revision += 1
     transaction.begun = True

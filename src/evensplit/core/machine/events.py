@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from evensplit.core.model import EpochTable, ListedPartition, Loss, Range, Readable, SplitId, Subscription
+from evensplit.core.model import EpochTable, Held, ListedPartition, Loss, Range, Readable, SplitId, Subscription
 from evensplit.core.state.settings import DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 
 
@@ -262,6 +262,10 @@ class BatchPlanned:
 
     ends: Mapping[SplitId, int]
     """Split -> its end (exclusive). Splits that are not named read nothing."""
+    reached_ms: int | None = None
+    """The time that is reached with it; None: as before."""
+    held: tuple[Held, ...] = ()
+    """The limits that keep it from reading all that there is; ascending."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ class Transaction:
         self.assigned_readers = before.assigned_readers
         self.revision = before.revision
         self.losses: list[Loss] = list(before.losses)
+        self.reached_ms = before.reached_ms
+        self.held = before.held
         self.session = before.session
         self.effects: list[Effect] = []
         """The orders so far."""
@@ -242,6 +244,8 @@ class Transaction:
             tuple(self.losses),
             MappingProxyType(dict(self.eligible)),
             self.revision,
+            self.reached_ms,
+            self.held,
             self.session,
         )
 

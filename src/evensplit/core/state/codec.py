@@ -18,6 +18,8 @@ that there are. `null` stands for values that are not known yet. Usual values ar
     "begun": false                                    before the first batch
     "dealtTo": [0, 2]                                 the readers that splits were assigned to, if not all of them
     "pins": [[[0, 1], [["east"], ["west", "orders"], ["west", "clicks", 0]]], [[2], []]]    which readers may read what
+    "reachedMs": 1700000000000                        the time that the last batch reached, with `alignment`
+    "held": [["alignment", "east/orders/0"]]          limits that kept the last batch from reading all, and what of
     "losses": [["east", "orders", 7, "aged-out", 98, 120, 22]]    what was lost: split, cause, position, found, at most
                                                       and, where it had been handed out, "earlier" or "before-restart"
     "kafkaId": "…"                                    of a cluster: what it calls itself
@@ -34,11 +36,12 @@ that there are. `null` stands for values that are not known yet. Usual values ar
                                                       with the logs yet
     "toStop" or "stop"                                of splits that end: how far it is from "next", or the offset
     "finished": [0, 2], "initial": [1], "settled": [3]    of a topic: some of its splits
+    "rate", "recordBytes"                             of splits: see `Split`, where not 0
 
 Of such a pair stands what is shorter, the distance where both are alike; it is from 0 where "next" is null. Their
-values, "since", "epoch", "read", and the ms in "removedAtMs" are one number where all splits have the same, a list like
-the others, `null` for a split that has none, or {value: partitions}, the shorter of the two (a list where most values
-stand for one split).
+values, "since", "epoch", "read", "rate", "recordBytes", and the ms in "removedAtMs" are one number where all splits
+have the same, a list like the others, `null` for a split that has none, or {value: partitions}, the shorter of the two
+(a list where most values stand for one split).
 
 A number in a list takes its digits and 2 bytes. For 100,000 splits with offsets of 11 digits and 500 readers that is
 18 bytes for a split, the same while all begin or stop at one offset or at one distance, and at most 24 with one more
@@ -46,10 +49,11 @@ list of numbers of up to 4 digits. It is more where every split has a far offset
 first offsets, are as far away as 11 digits can be, and 44 with both.
 
 Clusters, topics and partitions are in order, so equal states give equal bytes (law S10); another form of a state than
-the one that is written is damage. Version 3 had no "revision", "since", "epoch", "read" and "settled", and "first"
-only of splits that began in the batch that ends there. Version 2 had no "pins", "losses" and "kafkaId" either. Version
-1 had no generation either, nothing of what is usually left out, and "first" as {partition: offset}. All are read as
-such.
+the one that is written is damage. Version 4 has no "reachedMs", "held", "rate" and "recordBytes". It is written where a
+state has none of these, so that earlier releases of evensplit can go on from there. Version 3 had no "revision",
+"since", "epoch", "read" and "settled", and "first" only of splits that began in the batch that ends there. Version 2
+had no "pins", "losses" and "kafkaId" either. Version 1 had no generation either, nothing of what is usually left out,
+and "first" as {partition: offset}. All are read as such.
 """
 
 from __future__ import annotations
@@ -63,7 +67,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
-from evensplit.core.model import ClusterState, Split, SplitId
+from evensplit.core.model import ClusterState, Held, Split, SplitId
 from evensplit.core.state.codec_topics import decode_topic, encode_topic, from_version_1
 from evensplit.core.state.reader_schema import ReaderSchema
 from evensplit.core.state.settings import Settings
@@ -84,7 +88,8 @@ from evensplit.core.state.validation import (
 from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown
 
 SIGNATURE = "evensplit"
-VERSION = 4
+VERSION = 5
+"""The latest format. It is written only where a state has what format 4 does not."""
 
 _RESTORE = "Restore the file from a copy of the checkpoint, or start with a new checkpoint"
 
@@ -131,7 +136,7 @@ def decode(document: object, known: EnumeratorState | None = None) -> Enumerator
         raise CheckpointCorrupt(f"the offset's checksum is {expected!r}, but its content gives {found!r}. {_RESTORE}")
     try:
         state = _decode_body(body, {} if known is None else known.splits)
-        if version == VERSION and _text(_encode_body(state)) != text:
+        if version >= 4 and _text(_encode_body(state)) != text:
             raise ValueError("it is in another form than the one in which its state is written")
         return state
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -196,14 +201,22 @@ def _encode_body(state: EnumeratorState) -> dict[str, Any]:
         "pins": (encode_pins(state.eligible), []),
         "losses": ([encode_loss(loss) for loss in state.losses], []),
     }
+    later: dict[str, tuple[Any, Any]] = {
+        "reachedMs": (state.reached_ms, None),
+        "held": ([list(held) for held in state.held], []),
+    }
+    columns = (entry for topics in by_topic.values() for entry in topics.values())
+    is_later = any(value != default for value, default in later.values()) or any(
+        "rate" in entry or "recordBytes" in entry for entry in columns
+    )
     return {
-        SIGNATURE: VERSION,
+        SIGNATURE: VERSION if is_later else 4,
         "readers": state.readers,
         "policy": settings.policy,
         "plan": settings.plan,
         "generation": state.generation,
         "revision": state.revision,
-        **{name: value for name, (value, default) in unusual.items() if value != default},
+        **{name: value for name, (value, default) in {**unusual, **later}.items() if value != default},
         "clusters": clusters,
     }
 
@@ -267,6 +280,8 @@ def _decode_body(body: Mapping[str, Any], known: Mapping[SplitId, Split]) -> Enu
         tuple(decode_loss(*loss) for loss in body.get("losses", ())),
         MappingProxyType(decode_pins(body.get("pins", ()))),
         revision,
+        count_or_none(body.get("reachedMs"), "reachedMs"),
+        tuple(Held(*map(word, held)) for held in body.get("held", ())),
     )
 
 

@@ -16,7 +16,7 @@ def encode_topic(splits: Sequence[Split], revision: int) -> dict[str, Any]:
     """Return one topic's splits by columns. Columns are encoded as a whole, which is quick for 100,000 splits."""
     columns = zip(*splits, strict=True)
     keys, topic_ids, positions, firsts, owners, stops, finished, removed, initial, epochs, since, *rest = columns
-    read_from, settled = rest
+    read_from, settled, rates, record_bytes = rest
     partitions = list(map(itemgetter(2), keys))
     entry: dict[str, Any] = {"id": topic_ids[0] if len(set(topic_ids)) == 1 else list(topic_ids)}
     if partitions != list(range(len(partitions))):
@@ -47,6 +47,9 @@ def encode_topic(splits: Sequence[Split], revision: int) -> dict[str, Any]:
         earliest = min(time for time in times if time is not None)
         later = [None if time is None else time - earliest for time in removed]
         entry["removedAtMs"] = earliest if len(times) == 1 else {str(earliest): _encode_column(partitions, later)}
+    for name, column in (("rate", rates), ("recordBytes", record_bytes)):
+        if any(column):
+            entry[name] = _encode_column(partitions, [value or None for value in column])
     for name, flags in (("finished", finished), ("initial", initial), ("settled", settled)):
         if any(flags):
             entry[name] = [partition for partition, flag in zip(partitions, flags, strict=True) if flag]
@@ -114,6 +117,7 @@ def decode_topic(
     since = _since(columns, firsts, revision, partitions)
     epochs = _numbers(columns, "epoch", partitions)
     read_from = _offsets(columns, "", "read", -1, positions, partitions)
+    rates, record_bytes = (_sizes(columns, name, partitions) for name in ("rate", "recordBytes"))
     stops = _offsets(columns, "stop", "toStop", 1, positions, partitions)
     removed = columns.get("removedAtMs")
     if isinstance(removed, dict):
@@ -127,7 +131,7 @@ def decode_topic(
     keys = [key if split is None else split.id for key, split in zip(keys, before, strict=True)]
     # Some columns are endless, so the lengths have been compared before.
     offsets, ends = (positions, firsts, owners, stops), (finished, removed_at, initial)
-    rows = zip(keys, ids, *offsets, *ends, epochs, since, read_from, settled, strict=False)
+    rows = zip(keys, ids, *offsets, *ends, epochs, since, read_from, settled, rates, record_bytes, strict=False)
     splits = [split if new == split else new for new, split in zip(named(Split, rows), before, strict=True)]
     return zip(keys, splits, strict=True)
 
@@ -174,6 +178,11 @@ def _numbers(columns: Mapping[str, Any], name: str, partitions: Sequence[int]) -
     found = _decode_column(columns[name], name, partitions)
     counts(present(found), name)
     return found
+
+
+def _sizes(columns: Mapping[str, Any], name: str, partitions: Sequence[int]) -> Iterable[int]:
+    """Return a column of numbers above 0; 0 where there is none."""
+    return (value or 0 for value in _numbers(columns, name, partitions))
 
 
 def _decode_column(form: object, name: str, partitions: Sequence[int]) -> list[int | None]:

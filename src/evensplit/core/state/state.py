@@ -18,6 +18,7 @@ from evensplit.core.model import (
     ClusterState,
     EpochTable,
     HandedOut,
+    Held,
     ListedPartition,
     Loss,
     Range,
@@ -242,6 +243,11 @@ class EnumeratorState:
     """Reader -> what it may read; a reader that is not named may read everything. Ascending by reader."""
     revision: int = 0
     """Goes up by one with each batch that is planned; 0 before the first one, and in states of older formats."""
+    reached_ms: int | None = None
+    """With `alignment`: the time that the last batch reached, by the records' timestamps. What is unread of any split
+    that counts is not older, unless timestamps run backwards within its partition; None: not known."""
+    held: tuple[Held, ...] = ()
+    """The limits that kept the last batch that read something from reading all that there was; ascending."""
     session: Session = field(default_factory=Session, compare=False)
     """Lives as long as the process; does not count when states are compared."""
 

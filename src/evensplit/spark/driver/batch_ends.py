@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from evensplit.core.batch.plan import is_held_back, plan_ends, unread
+from evensplit.core.batch.ends import is_held_back, plan_ends, unread
 from evensplit.core.machine.rebalance import unreadable_splits
 from evensplit.core.model import SplitId
 from evensplit.core.state.state import EnumeratorState
@@ -19,8 +19,9 @@ class BatchEnds:
     """Finds where the next batch ends, within the limits of the options."""
 
     def __init__(self, options: SourceOptions, monotonic: Callable[[], float]) -> None:
-        self._offsets_max = options.offsets_max
-        self._gate = MinOffsetsGate(options.offsets_min, options.trigger_delay_ms, monotonic)
+        limits = options.limits
+        self._offsets_max = limits.offsets_max
+        self._gate = MinOffsetsGate(limits.offsets_min, limits.trigger_delay_ms, monotonic)
 
     @property
     def due_s(self) -> float:

@@ -22,6 +22,7 @@ from evensplit.kafka.options.option import INT_MAX
 from evensplit.metadata.checks import PROBLEMS_MAX
 from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.options import rules
+from evensplit.spark.options.limits import Limits
 from evensplit.spark.options.per_cluster import (
     BOOTSTRAP,
     DEFAULT_CLUSTER,
@@ -33,8 +34,8 @@ from evensplit.spark.options.per_cluster import (
 )
 from evensplit.spark.options.pins import parse_pins
 from evensplit.spark.options.reading import ReadOptions
-from evensplit.spark.options.row_columns import row_columns
-from evensplit.spark.options.sides import Lookup, SchemaSource
+from evensplit.spark.options.rows.row_columns import row_columns
+from evensplit.spark.options.rows.sides import Lookup, SchemaSource
 from evensplit.spark.options.spec.all import CLUSTER_OPTIONS, DECLARED, SOURCE_OPTIONS
 from evensplit.spark.options.spec.clusters import ALLOW, CLUSTERS, METADATA, METADATA_OWN
 from evensplit.spark.options.start_stop import contradictions, says
@@ -116,14 +117,8 @@ class SourceOptions:
     pins: Mapping[int, tuple[Readable, ...]]
     """Reader -> what it may read; empty: all may read everything."""
 
-    offsets_max: int | None
-    """About how many offsets a micro-batch has at most; None: no limit."""
-
-    offsets_min: int | None
-    """How many offsets a micro-batch waits for; None: for none."""
-
-    trigger_delay_ms: int
-    """How long it waits for them."""
+    limits: Limits
+    """How far a micro-batch goes."""
 
     discovery_interval_ms: int
     """How often clusters, topics and partitions are looked for; 0: never."""
@@ -183,7 +178,7 @@ def parse_options(options: Mapping[str, str], lookup: Lookup | None = None) -> S
         names, clusters = _clusters(given, parser)
     else:
         names, clusters = [DEFAULT_CLUSTER], [parser.parse(DEFAULT_CLUSTER, {}, where="")]
-    reading, own = parts["reading"], parts[""]
+    reading, limits, own = parts["reading"], parts["limits"], parts[""]
     found = tuple(cluster for cluster in clusters if cluster is not None)
     registry = parser.registry or next((one.registry for one in found if one.registry is not None), None)
     refused = registry is None and any(name.startswith(REGISTRY) for name in given.options)
@@ -192,16 +187,17 @@ def parse_options(options: Mapping[str, str], lookup: Lookup | None = None) -> S
     rules.check_registries(given, found, rows)
     settings = Settings(**parts["settings"], key_schema=schemas.key, value_schema=schemas.value)
     # A minimum of 0 is no minimum. Sockets cannot wait longer than INT_MAX.
-    own["offsets_min"] = own["offsets_min"] or None
+    limits["offsets_min"] = limits["offsets_min"] or None
     if reading["poll_timeout_ms"] is not None:
         reading["poll_timeout_ms"] = min(reading["poll_timeout_ms"], INT_MAX)
-    rules.check_limits(given, own["offsets_min"], own["offsets_max"])
+    rules.check_limits(given, limits["offsets_min"], limits["offsets_max"])
     parsed = SourceOptions(
         clusters=found,
         metadata=metadata,
         common=_common(given.options),
         settings=settings,
         reading=ReadOptions(**rows._asdict(), registry=registry, **reading),
+        limits=Limits(**limits),
         registry=parser.registry,
         schemas_known=schemas.known,
         pins=parse_pins(given, own["readers"], names),

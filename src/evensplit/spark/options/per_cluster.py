@@ -19,7 +19,7 @@ from evensplit.kafka.options.security import without_unused
 from evensplit.registry.settings import PREFIX as REGISTRY_PREFIX
 from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.options.hints import sought
-from evensplit.spark.options.registries import parse_registry
+from evensplit.spark.options.rows.registries import parse_registry
 from evensplit.spark.options.spec import clusters as spec
 from evensplit.spark.options.spec.clusters import ASSIGN, GROUP, NO_RECORD, STOP, SUBSCRIBE, SUBSCRIBE_PATTERN
 from evensplit.spark.options.start_stop import (

@@ -9,11 +9,12 @@ from evensplit.kafka.options.option import Option
 from evensplit.registry.settings import PREFIX, URL
 from evensplit.spark.options.hints import sought
 from evensplit.spark.options.per_cluster import ClusterOptions
-from evensplit.spark.options.row_columns import ReaderSchemas, RowColumns
+from evensplit.spark.options.rows.row_columns import ReaderSchemas, RowColumns
 from evensplit.spark.options.spec.all import DECLARED
 from evensplit.spark.options.spec.clusters import METADATA, METADATA_OWN
 from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
-from evensplit.spark.options.spec.query import MAX_OFFSETS, MIN_OFFSETS, ON_TIMESTAMP_OVERFLOW
+from evensplit.spark.options.spec.limits import MAX_OFFSETS, MIN_OFFSETS
+from evensplit.spark.options.spec.query import ON_TIMESTAMP_OVERFLOW
 from evensplit.spark.options.values import RawOptions
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evensplit.core.batch.plan import BatchPlan, plan_batch, plan_ends
+from evensplit.core.batch.ends import plan_ends
+from evensplit.core.batch.plan import BatchPlan, plan_batch
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import Event
 from evensplit.core.model import SplitId

@@ -1,7 +1,7 @@
 """Every option of `format("evensplit")`, by heading and by name.
 
-The declarations are in `spec.clusters`, `spec.query`, `spec.formats`, `spec.registry` and, for Kafka's client,
-`evensplit.kafka.options.client_options`.
+The declarations are in `spec.clusters`, `spec.limits`, `spec.query`, `spec.formats`, `spec.registry` and, for Kafka's
+client, `evensplit.kafka.options.client_options`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from evensplit.kafka.options.client_options import CLIENT_OPTIONS, PREFIX
 from evensplit.kafka.options.option import CLUSTER, Option
 from evensplit.spark.options.spec.clusters import STARTS_AND_ENDS, WHAT_TO_READ
 from evensplit.spark.options.spec.formats import FORMAT_OPTIONS
-from evensplit.spark.options.spec.query import BATCHES, CHANGES, IGNORED, POLL_TIMEOUT, ROWS
+from evensplit.spark.options.spec.limits import LIMITS
+from evensplit.spark.options.spec.query import CHANGES, IGNORED, POLL_TIMEOUT, READERS_AND_TASKS, ROWS
 from evensplit.spark.options.spec.registry import REGISTRY_OPTIONS
 
 _ELSEWHERE = (*WHAT_TO_READ, *ROWS)
@@ -20,7 +21,8 @@ _ELSEWHERE = (*WHAT_TO_READ, *ROWS)
 OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "What to read": WHAT_TO_READ,
     "Where it starts and ends": STARTS_AND_ENDS,
-    "How much, and by which reader": BATCHES,
+    "How far a batch goes": LIMITS,
+    "Which reader reads what": READERS_AND_TASKS,
     "When clusters and topics change": CHANGES,
     "Columns and records": ROWS,
     "Formats of keys and values": FORMAT_OPTIONS,

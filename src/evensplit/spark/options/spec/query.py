@@ -1,4 +1,4 @@
-"""Options declared: batches, readers, what happens when clusters change, and the columns."""
+"""Options declared: readers, what happens when clusters change, and the columns."""
 
 from __future__ import annotations
 
@@ -32,41 +32,6 @@ from evensplit.kafka.options.option import (
 BATCH_BYTES_LIMIT = 1_000_000_000
 """With its envelope, a record batch has to fit into the longest response that is received (1 GiB)."""
 
-MAX_OFFSETS = Option(
-    name="maxOffsetsPerTrigger",
-    type=WholeNumber(1, LONG_MAX),
-    default_text="no limit",
-    meaning="Maximum number of offsets in a micro-batch, approximately. It is divided among the partitions in "
-    "proportion to what each of them has.",
-    example="100000",
-    field="offsets_max",
-    only="stream",
-    refused_elsewhere=False,
-    aliases="maxBytesPerTrigger maxFilesPerTrigger maxRecordsPerTrigger maxMessagesPerTrigger maxRatePerPartition "
-    "rateLimit rowsPerSecond spark.streaming.kafka.maxRatePerPartition spark.streaming.backpressure.enabled",
-)
-MIN_OFFSETS = Option(
-    name="minOffsetsPerTrigger",
-    type=WholeNumber(0, LONG_MAX),
-    meaning="Minimum number of offsets in a micro-batch. It waits for them, `maxTriggerDelay` at most. The first "
-    "batch of a run does not wait, and none does with `trigger(availableNow=True)`.",
-    example="1000",
-    field="offsets_min",
-    only="stream",
-    refused_elsewhere=False,
-)
-TRIGGER_DELAY = Option(
-    name="maxTriggerDelay",
-    type=Duration(zero="no delay", spark=True),
-    default=15 * 60_000,
-    meaning="How long a micro-batch waits for `minOffsetsPerTrigger`, counted from the last time that a batch could "
-    "start.",
-    example="5m",
-    field="trigger_delay_ms",
-    only="stream",
-    refused_elsewhere=False,
-    useless_without=MIN_OFFSETS.name,
-)
 READERS = Option(
     name="readers",
     type=WholeNumber(1, READERS_MAX),
@@ -301,10 +266,7 @@ IGNORED: tuple[Option, ...] = (
 )
 """Options of Spark's own source that change nothing here."""
 
-BATCHES: tuple[Option, ...] = (
-    MAX_OFFSETS,
-    MIN_OFFSETS,
-    TRIGGER_DELAY,
+READERS_AND_TASKS: tuple[Option, ...] = (
     READERS,
     PIN,
     POLICY,

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from evensplit.core.state.reader_schema import ReaderSchema
 from evensplit.kafka.columns import COLUMNS, KAFKA_COLUMNS, TABLE
-from evensplit.spark.options.condition import row_condition
-from evensplit.spark.options.sides import SchemaSource, Side, parse_sides
+from evensplit.spark.options.rows.condition import row_condition
+from evensplit.spark.options.rows.sides import SchemaSource, Side, parse_sides
 from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
 from evensplit.spark.options.spec.query import COLUMNS_OPTION, INCLUDE_CLUSTER, INCLUDE_HEADERS
 from evensplit.spark.options.values import RawOptions, shown

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from evensplit.kafka.columns import COLUMNS, FAULT_COLUMNS, types_of
-from evensplit.spark.options.sides import Side
+from evensplit.spark.options.rows.sides import Side
 from evensplit.spark.options.spec.formats import WHERE
 from evensplit.spark.options.values import RawOptions
 from evensplit.typed.decoding import RowFilter
