@@ -30,6 +30,7 @@ from evensplit.kafka.options.option import (
 )
 from evensplit.registry.schemas import Schema
 from evensplit.registry.settings import RegistrySettings
+from evensplit.spark.options.limits import Limits
 from evensplit.spark.options.parse import (
     MetadataOptions,
     SourceOptions,
@@ -80,7 +81,7 @@ BY_RULES = {
     *("clusters", "metadata", "metadata.location", "metadata.options", "metadata.allowed", "common"),
     *("settings", "settings.bounded", "settings.key_schema", "settings.value_schema"),
     *("reading", "reading.columns", "reading.key", "reading.value", "reading.where", "reading.registry"),
-    *("pins", "registry", "schemas_known"),
+    *("limits", "pins", "registry", "schemas_known"),
     *("ignored", "ignored_in_batch", "refused_in_batch"),
 }
 """Attributes of the parsed options that rules make, and no single option."""
@@ -289,7 +290,13 @@ def test_every_name_is_that_of_one_option() -> None:
 
 def test_every_value_is_read_into_an_attribute_that_there_is() -> None:
     """And there is none that no option, and no rule, sets."""
-    parts = {"": SourceOptions, "metadata": MetadataOptions, "settings": Settings, "reading": ReadOptions}
+    parts = {
+        "": SourceOptions,
+        "metadata": MetadataOptions,
+        "settings": Settings,
+        "reading": ReadOptions,
+        "limits": Limits,
+    }
     declared = {one.field for one in DECLARED if one.field and not one.name.startswith(PREFIX)}
     there = {f"{part}.{one.name}".removeprefix(".") for part, options in parts.items() for one in fields(options)}
     assert declared == there - BY_RULES
