@@ -15,6 +15,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from evensplit.garbage import uncollected
+from evensplit.kafka.options.option import LONG_MAX
 from evensplit.spark.task.task_reader import TaskReader, task_reader
 
 if TYPE_CHECKING:
@@ -71,13 +72,17 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """`maxOffsetsPerTrigger`, or `minOffsetsPerTrigger`; Spark replaces it by no limit under Trigger.Once.
+        """`maxOffsetsPerTrigger`, or `minOffsetsPerTrigger`, or with `alignment` alone one that is never reached; Spark
+        replaces it by no limit under Trigger.Once.
 
         There is no limit that says both: with both it stands for them, and the options say what they are.
         """
         limits = self._options.limits
         if limits.offsets_max is not None:
             return ReadMaxRows(limits.offsets_max)
+        if limits.alignment_ms is not None:
+            # Otherwise nothing would tell these batches from those that read everything.
+            return ReadMaxRows(LONG_MAX)
         return ReadAllAvailable() if limits.offsets_min is None else ReadMinRows(limits.offsets_min)
 
     def prepareForTriggerAvailableNow(self) -> None:

@@ -20,6 +20,7 @@ from evensplit.kafka.admin.epoch_lookup import EpochWalk
 from evensplit.kafka.admin.protocol import (
     EndsAndEpochs,
     Listing,
+    TimedOffset,
     TopicState,
     check_commit,
     explain_refused_commit,
@@ -73,6 +74,10 @@ class _Log:
             if time_ms >= timestamp_ms and behind > self.start:
                 return max(first, self.start)
         return -1
+
+    def time_of(self, offset: int) -> int:
+        """The timestamp of the record at `offset`; -1 for offset -1."""
+        return next((time_ms for first, time_ms in reversed(self.times) if first <= offset), -1)
 
 
 @dataclass(slots=True)
@@ -266,6 +271,13 @@ class FakeKafka:
         """See `ClusterPort.list_ends`. The offsets are those of `list_offsets`."""
         found = self.list_offsets(dict.fromkeys(partitions, LATEST), complete=complete, undecided=undecided)
         return EndsAndEpochs(found, {key: self._leader_epoch(key) for key in found})
+
+    def list_times(
+        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True
+    ) -> Mapping[TopicPartition, TimedOffset]:
+        """See `ClusterPort.list_times`."""
+        found = self.list_offsets(wanted, complete=complete)
+        return {key: TimedOffset(at, self._topics[key[0]].logs[key[1]].time_of(at)) for key, at in found.items()}
 
     def list_epochs(
         self,

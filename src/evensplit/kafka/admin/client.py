@@ -30,6 +30,7 @@ from evensplit.kafka.admin.groups import commit, fetch_committed
 from evensplit.kafka.admin.protocol import (
     EndsAndEpochs,
     Listing,
+    TimedOffset,
     TopicState,
     list_subscribed,
     named_topics,
@@ -117,6 +118,15 @@ class ClusterClient:
             lookup = _OffsetLookup(session, wanted, deadline, undecided=undecided)
             return EndsAndEpochs(lookup.run() if complete else lookup.run_twice(), lookup.epochs)
 
+    def list_times(
+        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True
+    ) -> Mapping[TopicPartition, TimedOffset]:
+        """See `ClusterPort.list_times`."""
+        with self._calls.call() as (session, deadline):
+            lookup = _OffsetLookup(session, wanted, deadline)
+            found = lookup.run() if complete else lookup.run_twice()
+        return {key: TimedOffset(offset, lookup.times_ms.get(key, -1)) for key, offset in found.items()}
+
     def list_epochs(
         self,
         leader_epochs: Mapping[TopicPartition, int],
@@ -200,7 +210,7 @@ class ClusterClient:
 class _OffsetLookup:
     """One `list_offsets`: rounds of one request per leader, all under way at once, until every offset is there.
 
-    `epochs`: those of the leaders that gave the offsets.
+    `epochs`: those of the leaders that gave the offsets. `times_ms`: the timestamps of records that were found by time.
     """
 
     def __init__(
@@ -221,6 +231,7 @@ class _OffsetLookup:
         self._local = EARLIEST_LOCAL in wanted.values()
         self._found: dict[TopicPartition, int] = {}
         self.epochs: dict[TopicPartition, int] = {}
+        self.times_ms: dict[TopicPartition, int] = {}
         self._errors: dict[TopicPartition, ClusterError] = {}
         # Missing in the metadata. A leader may not know a topic yet that is in the metadata already.
         self._absent: Collection[TopicPartition] = ()
@@ -322,6 +333,7 @@ class _OffsetLookup:
                     self._errors[key] = AnswerRefused(self._session.cluster, what)
                 else:
                     self._found[key], self.epochs[key] = one.offset, one.leader_epoch
+                    self.times_ms[key] = one.timestamp_ms
 
     def _refused(self, key: TopicPartition, code: int) -> None:
         error = BrokerError(

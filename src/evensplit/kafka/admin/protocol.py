@@ -86,6 +86,15 @@ class EndsAndEpochs(NamedTuple):
     """For each of `offsets`, and perhaps of more, in any order. -1: it does not tell its epoch (before Kafka 2.1)."""
 
 
+class TimedOffset(NamedTuple):
+    """The first record of a log that has a given timestamp or a later one."""
+
+    offset: int
+    """-1: there is none."""
+    timestamp_ms: int
+    """Its own timestamp, in ms since 1970; -1 where `offset` is -1."""
+
+
 class ClusterPort(Protocol):
     """One Kafka cluster. Its calls may come from several threads, and each is over within the request deadline."""
 
@@ -147,6 +156,16 @@ class ClusterPort(Protocol):
         """The end of each log in `partitions`, as `list_offsets` has it, and the epoch of the leader that told it.
 
         Guarantees and errors are those of `list_offsets`.
+        """
+        ...
+
+    def list_times(
+        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True
+    ) -> Mapping[TopicPartition, TimedOffset]:
+        """The first record of each partition in `wanted` from a time on, in its order: all of them or an error.
+
+        `wanted`: times in ms since 1970, at least 0. Records without a timestamp (formats before Kafka 0.10) are never
+        found. Which records count, `complete` and the errors are as with `list_offsets`.
         """
         ...
 

@@ -229,12 +229,14 @@ def read_topics(reader: Reader, read_partitions: Callable[[], list[_Entry]]) -> 
 
 @dataclass(slots=True)
 class ListedOffset:
-    """An offset of a partition, -1 if there is none, and its leader epoch, -1 if the broker does not tell it."""
+    """An offset of a partition, -1 if there is none, its leader epoch, -1 if the broker does not tell it, and with an
+    offset by time the timestamp of the record there in ms, else -1."""
 
     partition_index: int
     error_code: int
     offset: int
     leader_epoch: int
+    timestamp_ms: int = -1
 
 
 def read_list_offsets(reader: Reader, version: int) -> ByTopic[ListedOffset]:
@@ -243,8 +245,8 @@ def read_list_offsets(reader: Reader, version: int) -> ByTopic[ListedOffset]:
     def read_offsets() -> list[ListedOffset]:
         if version >= 4:
             rows = reader.rows(_OFFSET_WITH_EPOCH)
-            return [ListedOffset(index, code, offset, epoch) for index, code, _, offset, epoch in rows]
-        return [ListedOffset(index, code, offset, -1) for index, code, _, offset in reader.rows(_OFFSET)]
+            return [ListedOffset(index, code, offset, epoch, at_ms) for index, code, at_ms, offset, epoch in rows]
+        return [ListedOffset(index, code, offset, -1, at_ms) for index, code, at_ms, offset in reader.rows(_OFFSET)]
 
     reader.int32()  # for how long it is throttled
     return ByTopic(read_topics(reader, read_offsets))

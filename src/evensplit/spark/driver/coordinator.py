@@ -13,7 +13,6 @@ from evensplit.core.batch.tasks import plan_tasks
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import (
     BatchOpened,
-    BatchPlanned,
     Event,
     ParallelismChanged,
     ReaderRegistered,
@@ -33,8 +32,8 @@ from evensplit.kafka.options.client import ClientSettings
 from evensplit.metadata import MetadataService
 from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.driver.agenda import Agenda, Due, Wait
-from evensplit.spark.driver.batch_ends import BatchEnds
 from evensplit.spark.driver.change_log import say_changes
+from evensplit.spark.driver.ends.batch_ends import BatchEnds
 from evensplit.spark.driver.event_feed import EventFeed, check_schemas, settings_changed
 from evensplit.spark.driver.foreign_checkpoint import deal
 from evensplit.spark.driver.metadata_poller import MetadataPoller, open_metadata
@@ -91,7 +90,7 @@ class Coordinator:
         self._feed = EventFeed(options, self._metadata, self._monitor, self._starts, scheduler, advance)
         self._notices = Notices(self._metadata, self._monitor, options, scheduler)
         self._unsure = Unsure(options.discovery_interval_ms, self._monitor.deadline_ms)
-        self._ends = BatchEnds(options, scheduler.monotonic)
+        self._ends = BatchEnds(options, self._monitor, scheduler)
         self._given: EnumeratorState | None = None
         """The result of the last plan: the next batch begins there, unless Spark goes back."""
         self._session = Session()
@@ -120,9 +119,9 @@ class Coordinator:
         Raises what `observe` raises.
         """
         state = self.observe(start, fix_ends=fix_ends, repeated=repeated)
-        latest, known = self._feed.latest, self._monitor.is_known()
-        ends = self._ends.find(state, latest, self._metadata.clusters, limited=limited, fix_ends=fix_ends, known=known)
-        state = self._feed.tell(state, BatchPlanned(ends))
+        seen = self._feed.latest, self._metadata.clusters
+        planned = self._ends.find(state, *seen, limited=limited, fix_ends=fix_ends, known=self._monitor.is_known())
+        state = self._feed.tell(state, planned)
         self._session = state.session
         # A run that ends writes down what is compared: the next one cannot tell records that were lost before they were
         # read from those that were lost since.
@@ -216,7 +215,7 @@ class Coordinator:
         return Report(
             {split: end for split, end in self._feed.latest.items() if split.cluster not in unreachable},
             unreachable,
-            (*self._notices.notices, *self._unsure.notices, *self._notices.stops),
+            (*self._notices.notices, *self._unsure.notices, *self._notices.stops, *self._ends.notices),
             self._notices.left_out,
             {name: self.scheduler.now_ms() - self._monitor.away_ms(name) for name in unreachable},
         )
@@ -295,6 +294,7 @@ class Coordinator:
             self._session = Session()
             self._feed.begin()
             self._notices.begin()
+            self._ends.begin()
             # Spark begins with an offset that it has kept for good.
             self._durable = start.revision
         # States are compared without their sessions; this `start` may have an older one.

@@ -17,3 +17,12 @@ class Limits:
 
     trigger_delay_ms: int
     """How long it waits for them."""
+
+    alignment_ms: int | None
+    """How far a partition may be ahead of the slowest one; None: as far as it has records."""
+
+    idle_timeout_ms: int
+    """How long a partition without new records keeps the others back."""
+
+    away: str
+    """One of `alignment.WHEN_AWAY`: whether one that does not answer keeps the others back."""

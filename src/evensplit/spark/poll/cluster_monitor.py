@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from evensplit.core.model import ListedPartition
-from evensplit.core.state.offset_strategies import Found, Lookups
+from evensplit.core.state.offset_strategies import Found, Lookups, TopicPartition
 from evensplit.errors import ClusterError
-from evensplit.kafka.admin.protocol import ClusterPort
+from evensplit.kafka.admin.protocol import ClusterPort, TimedOffset
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
 from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S, ClusterPoller
 from evensplit.spark.poll.scheduler import Scheduler
@@ -231,6 +231,12 @@ class ClusterMonitor:
     ) -> Found | None:
         """See `ClusterPoller.look_up`."""
         return self._pollers[name].look_up(purpose, wanted, partitions, patient=patient)
+
+    def list_times(
+        self, name: str, wanted: Mapping[TopicPartition, int]
+    ) -> Future[Mapping[TopicPartition, TimedOffset]]:
+        """Look up in the background where times lie in the logs of a cluster; see `ClusterPort.list_times`."""
+        return self._pollers[name].list_times(wanted)
 
     def close(self) -> None:
         """Drop all connections."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 
 from evensplit.core.model import ListedPartition
-from evensplit.core.state.offset_strategies import Found, Lookups
+from evensplit.core.state.offset_strategies import Found, Lookups, TopicPartition
 from evensplit.errors import ClusterError
-from evensplit.kafka.admin.protocol import ClusterPort, are_two_clusters
+from evensplit.kafka.admin.protocol import ClusterPort, TimedOffset, are_two_clusters
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.spark.options.parse import ClusterOptions
 from evensplit.spark.poll.agreement import Witnesses
@@ -254,8 +254,18 @@ class ClusterPoller:
         self, purpose: str, wanted: Lookups, partitions: Iterable[ListedPartition], *, patient: bool
     ) -> Found | None:
         """See `LookUps.find`."""
-        port = self._port if self._proven is None else self._proven[1]
-        return self.look_ups.find(port, purpose, wanted, partitions, patient=patient)
+        return self.look_ups.find(self._proven_port, purpose, wanted, partitions, patient=patient)
+
+    def list_times(self, wanted: Mapping[TopicPartition, int]) -> Future[Mapping[TopicPartition, TimedOffset]]:
+        """See `ClusterMonitor.list_times`."""
+        port = self._proven_port
+        return self._scheduler.start(
+            lambda: port.list_times(wanted, complete=False), f"evensplit-{self.options.id}-times"
+        )
+
+    @property
+    def _proven_port(self) -> ClusterPort:
+        return self._port if self._proven is None else self._proven[1]
 
     def close(self) -> None:
         """Drop all connections."""

@@ -43,6 +43,21 @@ class Log:
         self.epochs = [*(one for one in self.epochs if one.start < end), EpochStart(epoch, end)]
 
 
+def record_ms(split: SplitId, offset: int) -> int:
+    """The timestamp of a record: in order within its partition, and some partitions go faster than others."""
+    return (offset + 1) * _pace_ms(split)
+
+
+def first_from(split: SplitId, log: Log, at_ms: int) -> int:
+    """The offset of the first record of a log with this timestamp or a later one; -1 if there is none."""
+    offset = max(log.start, -(-at_ms // _pace_ms(split)) - 1)
+    return offset if offset < log.end else -1
+
+
+def _pace_ms(split: SplitId) -> int:
+    return 1_000 * (1 + split.partition % 3)
+
+
 @dataclass(slots=True)
 class SimTopic:
     """A topic of one incarnation, which `topic_id` names."""

@@ -12,6 +12,7 @@ from evensplit.errors import BrokerError, ClusterUnreachable
 from evensplit.kafka.admin.protocol import (
     EndsAndEpochs,
     Listing,
+    TimedOffset,
     TopicState,
     list_subscribed,
 )
@@ -23,7 +24,7 @@ from evensplit.kafka.wire.error_codes import (
 from evensplit.metadata import ClusterMetadata, Metadata, Stream
 from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.profile import Profile
-from evensplit.testing.sim.world import TOPICS, Log, SimCluster, World
+from evensplit.testing.sim.world import TOPICS, Log, SimCluster, World, first_from, record_ms
 
 
 class SimPort:
@@ -103,6 +104,19 @@ class SimPort:
         self._check_there()
         logs = {key: self._log(key, complete=complete) for key in wanted}
         return {key: log.start if wanted[key] == EARLIEST else log.end for key, log in logs.items() if log is not None}
+
+    def list_times(
+        self, wanted: Mapping[TopicPartition, int], *, complete: bool = True
+    ) -> Mapping[TopicPartition, TimedOffset]:
+        """See `ClusterPort.list_times`."""
+        self._check_there()
+        found: dict[TopicPartition, TimedOffset] = {}
+        for key, at_ms in wanted.items():
+            log, split = self._log(key, complete=complete), SplitId(self._name, *key)
+            if log is not None:
+                offset = first_from(split, log, at_ms)
+                found[key] = TimedOffset(offset, -1 if offset < 0 else record_ms(split, offset))
+        return found
 
     def list_ends(
         self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False

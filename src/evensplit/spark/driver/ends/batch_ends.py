@@ -1,4 +1,4 @@
-"""How far a batch goes: `maxOffsetsPerTrigger`, `minOffsetsPerTrigger` and `maxTriggerDelay`."""
+"""How far a batch goes: the limits of the options, and `alignment`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 
+from evensplit.core.batch.alignment import Cut
 from evensplit.core.batch.ends import is_held_back, plan_ends, unread
+from evensplit.core.machine.events import BatchPlanned
 from evensplit.core.machine.rebalance import unreadable_splits
-from evensplit.core.model import SplitId
+from evensplit.core.model import Held, SplitId
 from evensplit.core.state.state import EnumeratorState
+from evensplit.spark.driver.ends.aligned_ends import AlignedEnds
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
+from evensplit.spark.poll.cluster_monitor import ClusterMonitor
+from evensplit.spark.poll.scheduler import Scheduler
 
 log = logging.getLogger("evensplit")
 
@@ -18,15 +23,28 @@ log = logging.getLogger("evensplit")
 class BatchEnds:
     """Finds where the next batch ends, within the limits of the options."""
 
-    def __init__(self, options: SourceOptions, monotonic: Callable[[], float]) -> None:
+    def __init__(self, options: SourceOptions, monitor: ClusterMonitor, scheduler: Scheduler) -> None:
         limits = options.limits
         self._offsets_max = limits.offsets_max
-        self._gate = MinOffsetsGate(limits.offsets_min, limits.trigger_delay_ms, monotonic)
+        self._gate = MinOffsetsGate(limits.offsets_min, limits.trigger_delay_ms, scheduler.monotonic)
+        self._aligned = None
+        if limits.alignment_ms is not None:
+            self._aligned = AlignedEnds(limits, limits.alignment_ms, monitor, scheduler)
+
+    def begin(self) -> None:
+        """Begin a session."""
+        if self._aligned is not None:
+            self._aligned.begin()
 
     @property
     def due_s(self) -> float:
-        """When the batch that is held back now goes ahead, by the monotonic clock; infinity if there is none."""
-        return self._gate.due_s
+        """When what is held back now goes ahead, by the monotonic clock; infinity if nothing is."""
+        return min(self._gate.due_s, math.inf if self._aligned is None else self._aligned.due_s)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the last batch waits for, a sentence each."""
+        return () if self._aligned is None else self._aligned.notices
 
     def find(
         self,
@@ -37,8 +55,8 @@ class BatchEnds:
         limited: bool,
         fix_ends: bool,
         known: bool,
-    ) -> Mapping[SplitId, int]:
-        """Return split -> end (exclusive), for the splits that the batch reads; empty where it is held back.
+    ) -> BatchPlanned:
+        """Return the batch: without ends where it is held back.
 
         Args:
             latest: the ends of the logs, as far as they are known.
@@ -49,19 +67,37 @@ class BatchEnds:
         # Where the options end reading, nothing is read before it is known where that is.
         ending = frozenset(cluster.id for cluster in clusters if cluster.ends_stream)
         unreadable = unreadable_splits(state)
-        positions = {
+        wanted = {
             split.id: split.position
             for split in state.load()
-            if split.position is not None
-            and (split.stop is not None or split.id.cluster not in ending)
-            and split.id not in unreadable
+            if split.position is not None and split.id not in unreadable
         }
+        positions = wanted
+        if ending:
+            stopping = {key for key, split in state.splits.items() if split.stop is not None}
+            positions = {key: at for key, at in wanted.items() if key.cluster not in ending or key in stopping}
         stops = {key: split.stop for key, split in state.splits.items() if split.stop is not None}
         if stops:
             latest = {key: min(end, stops.get(key, end)) for key, end in latest.items()}
         if limited and not fix_ends and self._gate.holds_back(positions, latest, known=known):
-            return {}
-        return plan_ends(positions, latest, self._offsets_max if limited else None)
+            return BatchPlanned({})
+        if self._aligned is None or not limited:
+            return BatchPlanned(plan_ends(positions, latest, self._offsets_max if limited else None))
+        seen = {key: at for key, at in positions.items() if key in latest}
+        unseen = [key for key in wanted if key not in seen]
+        cut = self._aligned.find(state, seen, latest, self._filling(seen), unseen=unseen, last=fix_ends)
+        held = (Held("alignment", cut.waits_for),) if cut.waits_for else ()
+        return BatchPlanned(self._within(seen, cut), cut.reached_ms, held)
+
+    def _filling(self, positions: Mapping[SplitId, int]) -> Callable[[Mapping[SplitId, int]], float]:
+        """How much of the limits a batch takes that ends somewhere."""
+        return lambda ends: sum(end - positions[key] for key, end in ends.items()) / (self._offsets_max or math.inf)
+
+    def _within(self, positions: Mapping[SplitId, int], cut: Cut) -> Mapping[SplitId, int]:
+        """The ends of a batch within a cut, and within the limits."""
+        room = None if self._offsets_max is None else self._offsets_max - unread(positions, cut.at_least)
+        more = plan_ends(cut.at_least, cut.at_most, room) if room is None or room > 0 else {}
+        return {key: end for key, end in {**cut.at_least, **more}.items() if end > positions[key]}
 
 
 class MinOffsetsGate:

@@ -1,0 +1,164 @@
+"""Asks the brokers where times lie in the logs, for batches that end at a time (option `alignment`)."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
+
+from evensplit.core.batch.alignment import HOLD, Cut, TimeSearch
+from evensplit.core.model import SplitId
+from evensplit.core.state.state import EnumeratorState
+from evensplit.errors import ClusterError
+from evensplit.kafka.admin.protocol import TimedOffset
+from evensplit.spark.options.limits import Limits
+from evensplit.spark.poll.cluster_monitor import ClusterMonitor
+from evensplit.spark.poll.scheduler import Scheduler
+
+log = logging.getLogger("evensplit")
+
+Ends = Mapping[SplitId, int]
+
+
+class AlignedEnds:
+    """Finds the time at which each batch of one source ends. `ahead_ms`: how far splits may be ahead."""
+
+    def __init__(self, limits: Limits, ahead_ms: int, monitor: ClusterMonitor, scheduler: Scheduler) -> None:
+        self._limits = limits
+        self._ahead_ms = ahead_ms
+        self._monitor = monitor
+        self._scheduler = scheduler
+        self.due_s = math.inf
+        """When what was held back may go on without any news, by the monotonic clock; infinity: never."""
+        self.notices: tuple[str, ...] = ()
+        """What the last batch waits for, a sentence each."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a session: it is not known since when nothing is written to a split."""
+        self._ends: dict[SplitId, int] = {}
+        self._since_s: dict[SplitId, float] = {}
+        self._reached_ms: int | None = None
+        self._beyond_ms: int | None = None
+
+    def find(
+        self,
+        state: EnumeratorState,
+        positions: Ends,
+        latest: Ends,
+        filled: Callable[[Ends], float],
+        *,
+        unseen: Collection[SplitId],
+        last: bool,
+    ) -> Cut:
+        """Return where the next batch ends, for the splits in `positions`.
+
+        Args:
+            latest: the ends of their logs, all of them.
+            filled: as in `TimeSearch`.
+            unseen: other splits that are to be read, and whose logs are not known.
+            last: nothing is read after these ends.
+        """
+        self._look(latest)
+        reached_ms = max((one for one in (state.reached_ms, self._reached_ms) if one is not None), default=None)
+        busy = () if last else self._busy(state, positions, latest, known=reached_ms is not None)
+        away = min(unseen).cluster if unseen and self._limits.away == HOLD else ""
+        there = dict(positions)
+        while True:
+            search = TimeSearch(
+                there,
+                latest,
+                busy=[key for key in busy if key in there],
+                away=away,
+                reached_ms=reached_ms,
+                ahead_ms=self._ahead_ms,
+                now_ms=self._scheduler.now_ms() if self._beyond_ms is None else self._beyond_ms,
+                filled=filled,
+            )
+            gone = self._ask(search)
+            if not gone:
+                break
+            # Without those that do not say where a time lies.
+            away = gone[0].cluster if self._limits.away == HOLD else away
+            there = {key: there[key] for key in there if key not in frozenset(gone)}
+        cut = search.cut
+        self._note(cut, search, positions, latest, busy)
+        return cut
+
+    def _ask(self, search: TimeSearch) -> list[SplitId]:
+        """Ask all clusters at once, as often as it takes. Return the splits of which something was not answered."""
+        by_cluster: dict[str, list[SplitId]] = {}
+        for key in search.asked:
+            by_cluster.setdefault(key.cluster, []).append(key)
+        while (at_ms := search.next_ms) is not None:
+            asked = {
+                name: self._monitor.list_times(name, {(key.topic, key.partition): at_ms for key in keys})
+                for name, keys in by_cluster.items()
+            }
+            self._scheduler.wait(tuple(asked.values()), self._monitor.patience_s)
+            found: dict[SplitId, tuple[int, int]] = {}
+            for name, future in asked.items():
+                found.update((SplitId(name, *key), one) for key, one in _answer(name, future).items())
+            gone = [key for key in search.asked if key not in found]
+            if gone:
+                return gone
+            search.take(at_ms, found)
+        return []
+
+    def _look(self, latest: Ends) -> None:
+        """Note which logs have grown."""
+        now_s, ends, since_s = self._scheduler.monotonic(), self._ends, self._since_s
+        for key, end in latest.items():
+            if ends.get(key) != end:
+                ends[key], since_s[key] = end, now_s
+
+    def _busy(self, state: EnumeratorState, positions: Ends, latest: Ends, *, known: bool) -> list[SplitId]:
+        """The splits that may get records as old as their last one.
+
+        None without any record so far is; nor, before anything was read, one that there is nothing to read of.
+        """
+        least_s = self._scheduler.monotonic() - self._limits.idle_timeout_ms / 1000
+        stops = {key for key, split in state.splits.items() if split.stop is not None and latest.get(key) == split.stop}
+        return [
+            key
+            for key, position in positions.items()
+            if self._since_s[key] > least_s
+            and key not in stops
+            and (latest[key] > position if not known else latest[key] > 0)
+        ]
+
+    def _note(self, cut: Cut, search: TimeSearch, positions: Ends, latest: Ends, busy: Collection[SplitId]) -> None:
+        """Note what goes on from here, and when."""
+        self.due_s, self.notices, self._beyond_ms = math.inf, (), None
+        if cut.reached_ms is not None:
+            self._reached_ms = cut.reached_ms
+        reads = any(end > positions[key] for key, end in cut.at_most.items())
+        if cut.waits_for:
+            idle_s = self._limits.idle_timeout_ms / 1000
+            waiting = [self._since_s[key] + idle_s for key in busy if str(key) == cut.waits_for]
+            self.due_s = min(waiting, default=math.inf)
+            if not reads:
+                self.notices = (_told(cut, self._ahead_ms),)
+        elif not reads and any(latest[key] > position for key, position in positions.items()):
+            # The search goes on with the next plan.
+            self.due_s, self._beyond_ms = self._scheduler.monotonic(), search.beyond_ms
+
+
+def _answer(name: str, future: Future[Mapping[tuple[str, int], TimedOffset]]) -> Mapping[tuple[str, int], TimedOffset]:
+    """What a cluster said in time."""
+    if not future.done():
+        log.debug("cluster %s does not say in time where a time lies in its logs", name)
+        return {}
+    try:
+        return future.result()
+    except ClusterError as error:
+        log.debug("cluster %s does not say where a time lies in its logs: %s", name, error)
+        return {}
+
+
+def _told(cut: Cut, ahead_ms: int) -> str:
+    return (
+        f"records wait for {cut.waits_for}, since they are more than {ahead_ms / 1000:g} s ahead of it (alignment). "
+        "They are read when it has newer records, or is idle (idleTimeout; for one that does not answer, alignmentAway)"
+    )
