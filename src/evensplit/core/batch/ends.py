@@ -4,31 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from evensplit.core.batch.limits import BatchLimits, Caps
+from evensplit.core.batch.shares import share
 from evensplit.core.model import SplitId
 
 
 def plan_ends(
     positions: Mapping[SplitId, int], latest: Mapping[SplitId, int], offsets_max: int | None
 ) -> dict[SplitId, int]:
-    """How far each split is read in the next batch.
+    """How far each split is read in the next batch, with one limit: `share` of `core.batch.shares`.
 
-    Args:
-        positions: split -> the next offset to read.
-        latest: split -> the end of its log. Splits that are not named (their cluster does not answer) read nothing.
-        offsets_max: how many offsets the batch should have, at least 1; None: all.
-
-    Returns:
-        split -> end offset (exclusive), for the splits that read at least one offset; never beyond `latest`. The limit
-        is shared as Spark's own Kafka source shares it: each split gets its part of what there is, rounded down, but at
-        least one offset. So no small split starves, and many tiny splits may together exceed the limit by as many.
-
-    Laws: S12.
+    `offsets_max`: how many offsets the batch should have, at least 1; None: all. The rest is as there.
     """
-    behind = _behind(positions, latest)
-    total = sum(behind.values())
-    if offsets_max is None or total <= offsets_max:
-        return {split: positions[split] + size for split, size in behind.items()}
-    return {split: positions[split] + min(size, max(1, offsets_max * size // total)) for split, size in behind.items()}
+    return share(positions, latest, BatchLimits(offsets=Caps(offsets_max))).ends
 
 
 def unread(positions: Mapping[SplitId, int], latest: Mapping[SplitId, int]) -> int:

@@ -1,0 +1,143 @@
+"""Limits of a batch, on offsets and on bytes: of all, of clusters and of topics. What is within them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from evensplit.core.model import Cluster, SplitId, Topic
+
+OFFSETS, BYTES = "maxOffsetsPerTrigger", "maxBytesPerTrigger"
+"""The options that the limits come from."""
+
+ASSUMED_RECORD_BYTES = 1024
+"""The bytes of an offset, where nothing is known of any."""
+
+Scope = Cluster | Topic
+"""What a limit or a priority is of, if not of all."""
+
+
+def _nothing() -> Mapping[Any, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """The most that a batch has of one unit, at least 1 each."""
+
+    batch: int | None = None
+    """Of everything; None: no limit."""
+    of: Mapping[Scope, int] = field(default_factory=_nothing)
+    """Of clusters and topics. Of what is not named there is no limit."""
+
+    def __bool__(self) -> bool:
+        return self.batch is not None or bool(self.of)
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    """Which splits come first where not all can be read. Of the names of a split, that of its topic counts first."""
+
+    order: tuple[Scope, ...] = ()
+    """Each is read before the next ones, and all of them before what is not named."""
+    weights: Mapping[Scope, int] = field(default_factory=_nothing)
+    """Shares of the limits, at least 1 each; used where there is no `order`."""
+    others_weight: int = 1
+    """The share of all that `weights` does not name, together."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """How far a batch goes at most. Each limit holds beside the others."""
+
+    offsets: Caps = field(default_factory=Caps)
+    bytes: Caps = field(default_factory=Caps)
+    """Of keys, values and headers, uncompressed."""
+    priority: Priority = field(default_factory=Priority)
+
+    def __bool__(self) -> bool:
+        return bool(self.offsets) or bool(self.bytes)
+
+
+def filled(
+    positions: Mapping[SplitId, int],
+    ends: Mapping[SplitId, int],
+    limits: BatchLimits,
+    record_bytes: Mapping[SplitId, int] | None = None,
+) -> float:
+    """How much of its tightest limit a batch takes that ends at `ends`; 1 is all of it, and 0 without any limit.
+
+    It never falls when ends rise, and is more than 1 only where `fits` is false.
+    """
+    used = _used(positions, ends, limits, record_bytes or {})
+    return max((taken / cap for taken, cap in used), default=0.0)
+
+
+def fits(
+    positions: Mapping[SplitId, int],
+    ends: Mapping[SplitId, int],
+    limits: BatchLimits,
+    record_bytes: Mapping[SplitId, int] | None = None,
+) -> bool:
+    """Whether everything up to `ends` is within all limits; where it is, it is for any lower ends, too."""
+    return all(taken <= cap for taken, cap in _used(positions, ends, limits, record_bytes or {}))
+
+
+def full_sizes(known: Mapping[SplitId, int]) -> dict[SplitId, int]:
+    """The bytes of an offset of each split, from those that are known; 0: not known.
+
+    What is not known is as the average of the topic, or else of the cluster, or else of all that is known; or else
+    ASSUMED_RECORD_BYTES. Averages are rounded up.
+    """
+    if all(known.values()):
+        return dict(known)
+    sums: dict[tuple[str, ...], tuple[int, int]] = {}
+    for key, size in known.items():
+        for scope in ((), key[:1], key[:2]) if size else ():
+            count, total = sums.get(scope, (0, 0))
+            sums[scope] = count + 1, total + size
+    average = {scope: -(-total // count) for scope, (count, total) in sums.items()}
+    usual = average.get((), ASSUMED_RECORD_BYTES)
+    return {key: size or average.get(key[:2]) or average.get(key[:1]) or usual for key, size in known.items()}
+
+
+def scoped(limits: BatchLimits) -> Iterator[tuple[bool, Scope | None, int]]:
+    """All limits: whether it is in bytes, what it is of (None: all), and how much it is."""
+    for is_bytes, caps in ((False, limits.offsets), (True, limits.bytes)):
+        if caps.batch is not None:
+            yield is_bytes, None, caps.batch
+        for scope, cap in caps.of.items():
+            yield is_bytes, scope, cap
+
+
+def _used(
+    positions: Mapping[SplitId, int],
+    ends: Mapping[SplitId, int],
+    limits: BatchLimits,
+    record_bytes: Mapping[SplitId, int],
+) -> Iterator[tuple[int, int]]:
+    """Of each limit, how much a batch takes of it, and how much it is."""
+    in_bytes = bool(limits.bytes)
+    by_topic: dict[tuple[str, str], tuple[int, int]] = {}
+    for key, end in ends.items():
+        size = end - positions[key]
+        if size > 0:
+            offsets, taken = by_topic.get(key[:2], (0, 0))
+            each = (record_bytes.get(key) or ASSUMED_RECORD_BYTES) if in_bytes else 0
+            by_topic[key[:2]] = offsets + size, taken + size * each
+    sums: dict[tuple[bool, Scope | None], int] = {}
+    for (cluster, topic), both in by_topic.items():
+        for scope in (None, Cluster(cluster), Topic(cluster, topic)):
+            for is_bytes in (False, True):
+                sums[is_bytes, scope] = sums.get((is_bytes, scope), 0) + both[is_bytes]
+    for is_bytes, scope, cap in scoped(limits):
+        yield sums.get((is_bytes, scope), 0), cap
+
+
+def named(scope: Scope | None) -> str:
+    """What a limit is of, as in `Held`."""
+    if scope is None:
+        return ""
+    return scope.id if isinstance(scope, Cluster) else f"{scope.cluster}/{scope.name}"
