@@ -51,6 +51,8 @@ KINDS = {
     "duration": "a number and a unit, `ms`, `s`, `m`, `h` or `d`: `90s`, `1.5 h`",
     "flag": "`true` or `false`",
     "JSON": "a JSON object",
+    "limit": "a number, or a JSON object of numbers by cluster and topic",
+    "priority": "a JSON list of clusters and topics, or a JSON object with their weights",
     "names": "names, separated by commas",
     "number": "a whole number; if no upper bound is given, it is 2147483647 or more",
     "path": "the path of a file on the driver",

@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     ReadMinRows,
     SupportsTriggerAvailableNow,
@@ -72,16 +73,18 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """`maxOffsetsPerTrigger`, or `minOffsetsPerTrigger`, or with `alignment` alone one that is never reached; Spark
-        replaces it by no limit under Trigger.Once.
+        """The limit on offsets or bytes of the batch, or `minOffsetsPerTrigger`; Spark replaces it by no limit under
+        Trigger.Once.
 
-        There is no limit that says both: with both it stands for them, and the options say what they are.
+        There is no limit that says all of them: the first one stands for all, and the options say what they are.
         """
         limits = self._options.limits
-        if limits.offsets_max is not None:
-            return ReadMaxRows(limits.offsets_max)
-        if limits.alignment_ms is not None:
-            # Otherwise nothing would tell these batches from those that read everything.
+        if limits.offsets.batch is not None:
+            return ReadMaxRows(limits.offsets.batch)
+        if limits.bytes.batch is not None:
+            return ReadMaxBytes(limits.bytes.batch)
+        if limits.batch or limits.alignment_ms is not None:
+            # Only clusters, topics or times are limited: this tells such a batch from one that reads everything.
             return ReadMaxRows(LONG_MAX)
         return ReadAllAvailable() if limits.offsets_min is None else ReadMinRows(limits.offsets_min)
 

@@ -106,7 +106,7 @@ def test_an_option_as_json() -> None:
 @pytest.mark.parametrize(
     "typed, told",
     [
-        ("maxBytesPerTrigger", "maxBytesPerTrigger\n\nMeaning: it is not an option; use maxOffsetsPerTrigger"),
+        ("maxFilesPerTrigger", "maxFilesPerTrigger\n\nMeaning: it is not an option; use maxOffsetsPerTrigger"),
         ("groupid", "groupId\n\nMeaning: it is not an option; use startingGroup to start where"),
         ("kafka.group.id", "kafka.group.id\n\nMeaning: it is taken and ignored; startingGroup starts where a group"),
         ("KAFKA.retries", "kafka.retries\n\nMeaning: it is taken and ignored: this setting of Kafka's consumer has no"),

@@ -59,7 +59,7 @@ from evensplit.spark.options.spec.formats import (
     VALUE_MESSAGE,
     VALUE_SCHEMA,
 )
-from evensplit.spark.options.spec.limits import MIN_OFFSETS
+from evensplit.spark.options.spec.limits import MAX_BYTES, MIN_OFFSETS, PRIORITY
 from evensplit.spark.options.spec.query import COLUMNS_OPTION, POLL_TIMEOUT
 from evensplit.spark.options.spec.registry import (
     KEY_SUBJECT,
@@ -107,6 +107,8 @@ def beside(option: Option) -> dict[str, str]:
         found |= {VALUE_FORMAT.name: "json", VALUE_SCHEMA.name: "another DOUBLE"}
     if option.needs == REGISTRY_URL.name:
         found |= {REGISTRY_URL.name: REGISTRY_URL.example}
+    if option is PRIORITY:
+        found[MAX_BYTES.name] = MAX_BYTES.example
     if option.useless_without:
         found[option.useless_without] = BY_NAME[option.useless_without.lower()].example
     return found

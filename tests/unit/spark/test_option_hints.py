@@ -19,8 +19,8 @@ NOT_OPTIONS = {"writeStream", "from_json", "from_avro", "from_protobuf"}
 @pytest.mark.parametrize(
     "name, expected",
     [
-        ("maxBytesPerTrigger", "maxBytesPerTrigger is not an option; use maxOffsetsPerTrigger"),
         ("maxFilesPerTrigger", "maxFilesPerTrigger is not an option; use maxOffsetsPerTrigger"),
+        ("maxBytesPerBatch", "maxBytesPerBatch is not an option; use maxBytesPerTrigger"),
         ("topic", "topic is not an option; use subscribe"),
         ("topics", "topics is not an option; use subscribe"),
         ("groupId", "groupId is not an option; use startingGroup to start where a group stands, and commitGroup"),
@@ -52,7 +52,7 @@ def test_an_unknown_name_is_shown_as_it_is_handed_over() -> None:
     "options, expected",
     [
         ({"zzzQqq": 1}, "zzzQqq is not an option of cluster 'east'; expected one of"),
-        ({"maxBytesPerTrigger": 1}, "maxBytesPerTrigger is not an option of cluster 'east'; use maxOffsetsPerTrigger"),
+        ({"maxFilesPerTrigger": 1}, "maxFilesPerTrigger is not an option of cluster 'east'; use maxOffsetsPerTrigger"),
         ({"FAILonDataLoss": False}, "failOnDataLoss is not an option of cluster 'east'; it holds for all clusters: "),
     ],
 )

@@ -112,7 +112,7 @@ class Coordinator:
         Where losses are declared, a run with `fix_ends` ends with a state in which all batches are compared.
 
         Args:
-            limited: `maxOffsetsPerTrigger` and `minOffsetsPerTrigger` apply.
+            limited: the limits of the options apply, and their minimum.
             fix_ends: (AvailableNow) partitions and ends stay those of the first call, and no minimum holds back.
             repeated: batches that another process planned and this one has read since the last call.
 

@@ -22,7 +22,7 @@ from evensplit.kafka.options.option import INT_MAX
 from evensplit.metadata.checks import PROBLEMS_MAX
 from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.options import rules
-from evensplit.spark.options.limits import Limits
+from evensplit.spark.options.limits import Limits, check_scopes
 from evensplit.spark.options.per_cluster import (
     BOOTSTRAP,
     DEFAULT_CLUSTER,
@@ -190,14 +190,16 @@ def parse_options(options: Mapping[str, str], lookup: Lookup | None = None) -> S
     limits["offsets_min"] = limits["offsets_min"] or None
     if reading["poll_timeout_ms"] is not None:
         reading["poll_timeout_ms"] = min(reading["poll_timeout_ms"], INT_MAX)
-    rules.check_limits(given, limits["offsets_min"], limits["offsets_max"])
+    limited = Limits(**limits)
+    rules.check_limits(given, limited.offsets_min, limited.offsets_max)
+    check_scopes(given, limited, names, {one.id: one.subscription for one in found})
     parsed = SourceOptions(
         clusters=found,
         metadata=metadata,
         common=_common(given.options),
         settings=settings,
         reading=ReadOptions(**rows._asdict(), registry=registry, **reading),
-        limits=Limits(**limits),
+        limits=limited,
         registry=parser.registry,
         schemas_known=schemas.known,
         pins=parse_pins(given, own["readers"], names),

@@ -13,7 +13,7 @@ from evensplit.spark.options.rows.row_columns import ReaderSchemas, RowColumns
 from evensplit.spark.options.spec.all import DECLARED
 from evensplit.spark.options.spec.clusters import METADATA, METADATA_OWN
 from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
-from evensplit.spark.options.spec.limits import MAX_OFFSETS, MIN_OFFSETS
+from evensplit.spark.options.spec.limits import MAX_BYTES, MAX_OFFSETS, MIN_OFFSETS, PRIORITY
 from evensplit.spark.options.spec.query import ON_TIMESTAMP_OVERFLOW
 from evensplit.spark.options.values import RawOptions
 
@@ -78,6 +78,8 @@ def without_effect(given: RawOptions, rows: RowColumns, schemas: ReaderSchemas) 
         needed = option.useless_without
         if option.name in given and (option.ignored or (needed and needed not in given)):
             yield option.name
+    if PRIORITY.name in given and not given.among((MAX_OFFSETS.name, MAX_BYTES.name)):
+        yield PRIORITY.name
     if schemas.known and not any(one.framing for one in (schemas.key, schemas.value)):
         yield from (given.written(name) for name in sorted(given.options) if name.startswith(PREFIX))
     used = {*rows.columns, *(rows.where.condition.columns if rows.where is not None else ())}

@@ -7,13 +7,17 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from evensplit.core.batch.alignment import Cut
-from evensplit.core.batch.ends import is_held_back, plan_ends, unread
+from evensplit.core.batch.ends import is_held_back, unread
+from evensplit.core.batch.limits import BatchLimits, filled
+from evensplit.core.batch.shares import share
 from evensplit.core.machine.events import BatchPlanned
 from evensplit.core.machine.rebalance import unreadable_splits
 from evensplit.core.model import Held, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.spark.driver.ends.aligned_ends import AlignedEnds
+from evensplit.spark.driver.ends.unknown_names import UnknownNames
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
+from evensplit.spark.options.spec.limits import ALIGNMENT
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
 from evensplit.spark.poll.scheduler import Scheduler
 
@@ -25,8 +29,9 @@ class BatchEnds:
 
     def __init__(self, options: SourceOptions, monitor: ClusterMonitor, scheduler: Scheduler) -> None:
         limits = options.limits
-        self._offsets_max = limits.offsets_max
+        self._limits = limits.batch
         self._gate = MinOffsetsGate(limits.offsets_min, limits.trigger_delay_ms, scheduler.monotonic)
+        self._unknown = UnknownNames(limits)
         self._aligned = None
         if limits.alignment_ms is not None:
             self._aligned = AlignedEnds(limits, limits.alignment_ms, monitor, scheduler)
@@ -43,8 +48,8 @@ class BatchEnds:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the last batch waits for, a sentence each."""
-        return () if self._aligned is None else self._aligned.notices
+        """What is odd about the limits, and what the last batch waits for, a sentence each."""
+        return (*self._unknown.notices, *(self._aligned.notices if self._aligned is not None else ()))
 
     def find(
         self,
@@ -81,23 +86,27 @@ class BatchEnds:
             latest = {key: min(end, stops.get(key, end)) for key, end in latest.items()}
         if limited and not fix_ends and self._gate.holds_back(positions, latest, known=known):
             return BatchPlanned({})
+        self._unknown.look(state)
         if self._aligned is None or not limited:
-            return BatchPlanned(plan_ends(positions, latest, self._offsets_max if limited else None))
+            found = share(positions, latest, self._limits if limited else BatchLimits())
+            return BatchPlanned(found.ends, held=found.held)
         seen = {key: at for key, at in positions.items() if key in latest}
         unseen = [key for key in wanted if key not in seen]
-        cut = self._aligned.find(state, seen, latest, self._filling(seen), unseen=unseen, last=fix_ends)
-        held = (Held("alignment", cut.waits_for),) if cut.waits_for else ()
-        return BatchPlanned(self._within(seen, cut), cut.reached_ms, held)
+        cut = self._aligned.find(
+            state, seen, latest, lambda ends: filled(seen, ends, self._limits), unseen=unseen, last=fix_ends
+        )
+        return self._within(seen, latest, cut)
 
-    def _filling(self, positions: Mapping[SplitId, int]) -> Callable[[Mapping[SplitId, int]], float]:
-        """How much of the limits a batch takes that ends somewhere."""
-        return lambda ends: sum(end - positions[key] for key, end in ends.items()) / (self._offsets_max or math.inf)
-
-    def _within(self, positions: Mapping[SplitId, int], cut: Cut) -> Mapping[SplitId, int]:
-        """The ends of a batch within a cut, and within the limits."""
-        room = None if self._offsets_max is None else self._offsets_max - unread(positions, cut.at_least)
-        more = plan_ends(cut.at_least, cut.at_most, room) if room is None or room > 0 else {}
-        return {key: end for key, end in {**cut.at_least, **more}.items() if end > positions[key]}
+    def _within(self, positions: Mapping[SplitId, int], latest: Mapping[SplitId, int], cut: Cut) -> BatchPlanned:
+        """The batch within a cut, and within the limits."""
+        found = share(positions, cut.at_most, self._limits, at_least=cut.at_least)
+        held = found.held
+        if cut.waits_for:
+            held = (*held, Held(ALIGNMENT.name, cut.waits_for))
+        elif not held:
+            # Asking for a later time would not have made the batch much larger.
+            held = share(positions, latest, self._limits).held
+        return BatchPlanned(found.ends, cut.reached_ms, tuple(sorted(held)))
 
 
 class MinOffsetsGate:
@@ -118,7 +127,7 @@ class MinOffsetsGate:
         """When the batch that is held back now goes ahead, by the monotonic clock; infinity if there is none."""
 
     def holds_back(self, positions: Mapping[SplitId, int], latest: Mapping[SplitId, int], *, known: bool) -> bool:
-        """Whether the batch from `positions` to `latest` (see `plan_ends`) waits.
+        """Whether the batch from `positions` to `latest` (see `share`) waits.
 
         Args:
             known: every cluster has answered.

@@ -3,20 +3,59 @@
 from __future__ import annotations
 
 from evensplit.core.batch.alignment import HOLD, WHEN_AWAY
+from evensplit.core.batch.limits import Caps, Priority
 from evensplit.kafka.options.option import LONG_MAX, Duration, Option, WholeNumber, one_of
+from evensplit.spark.options.amounts import Amounts, Ranking
 
 MAX_OFFSETS = Option(
     name="maxOffsetsPerTrigger",
-    type=WholeNumber(1, LONG_MAX),
+    type=Amounts(),
+    default=Caps(),
     default_text="no limit",
     meaning="Maximum number of offsets in a micro-batch, approximately. It is divided among the partitions in "
-    "proportion to what each of them has.",
-    example="100000",
-    field="limits.offsets_max",
+    "proportion to what each of them has, and each of them reads at least one offset. As JSON it limits clusters and "
+    'topics, each beside the others: `{"eu": {"orders": 5000, "*": 20000}, "us": 50000, "*": 60000}` is 5,000 for one '
+    'topic, 20,000 for all of `eu`, 50,000 for all of `us`, and 60,000 for the batch. So `"*"` is the whole of what it '
+    "stands in, all partitions together. Without `clusters`, the cluster is called `default`. See [Limits]"
+    "(../howto/limits.md).",
+    example='{"default": {"t": 5000}, "*": 100000}',
+    field="limits.offsets",
     only="stream",
     refused_elsewhere=False,
-    aliases="maxBytesPerTrigger maxFilesPerTrigger maxRecordsPerTrigger maxMessagesPerTrigger maxRatePerPartition "
-    "rateLimit rowsPerSecond spark.streaming.kafka.maxRatePerPartition spark.streaming.backpressure.enabled",
+    aliases="maxFilesPerTrigger maxRecordsPerTrigger maxMessagesPerTrigger maxRatePerPartition rateLimit rowsPerSecond "
+    "spark.streaming.kafka.maxRatePerPartition spark.streaming.backpressure.enabled",
+)
+MAX_BYTES = Option(
+    name="maxBytesPerTrigger",
+    type=Amounts(in_bytes=True),
+    default=Caps(),
+    default_text="no limit",
+    meaning="Maximum number of bytes in a micro-batch, approximately, in the forms of `maxOffsetsPerTrigger`, with "
+    "or without a unit (`k`, `m`, `g`, `t`; 1 k is 1,024). Bytes are those of keys, values and headers as rows, "
+    "uncompressed: of the columns that the query uses, without what `where` leaves out. How many bytes a record has is "
+    "known from the batches before; until then it is estimated by the size of the logs on disk. So the first batches "
+    "can be far from it. See [Limits](../howto/limits.md).",
+    example="512m",
+    field="limits.bytes",
+    only="stream",
+    refused_elsewhere=False,
+    aliases="maxBytesPerBatch",
+)
+PRIORITY = Option(
+    name="priority",
+    type=Ranking(),
+    default=Priority(),
+    default_text="all alike",
+    meaning="What comes first where limits keep a micro-batch from reading everything. A list of clusters and topics "
+    '(`cluster/topic`) is a strict order: `["eu/orders", "us"]` reads `eu/orders` first, what is left of the limits '
+    "goes to `us`, then to all others; but each partition reads at least one offset in each batch, whatever comes "
+    'before it. An object gives shares of the limits: `{"eu": 3, "us": 2, "*": 1}`, where `"*"` is the share of all '
+    "others together, 1 if it is left out. What one does not need of its share, the others get. Without a limit on "
+    "offsets or bytes, it is ignored.",
+    example='["default/t"]',
+    field="limits.priority",
+    only="stream",
+    refused_elsewhere=False,
 )
 MIN_OFFSETS = Option(
     name="minOffsetsPerTrigger",
@@ -84,6 +123,8 @@ AWAY = Option(
 
 LIMITS: tuple[Option, ...] = (
     MAX_OFFSETS,
+    MAX_BYTES,
+    PRIORITY,
     MIN_OFFSETS,
     TRIGGER_DELAY,
     ALIGNMENT,

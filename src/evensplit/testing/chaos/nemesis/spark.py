@@ -30,6 +30,8 @@ OPTIONS = {
     "rebalance": ("always", "on-rescale", "never"),
     "plan": ("whole", "level", "owners"),
     "maxOffsetsPerTrigger": ("50", "500", "5000"),
+    "maxBytesPerTrigger": ("5k", "1m"),
+    "priority": ('["west", "east"]', '{"east/orders": 3, "west": 1}'),
     "minOffsetsPerTrigger": ("0", "50"),
     "maxTriggerDelay": ("1s", "3s"),
     "alignment": ("1s", "1m", "1h"),
