@@ -79,6 +79,7 @@ class TimeSearch:
         busy: the splits among them that are not idle: they may get records that are as old as their last one.
         away: a cluster that does not answer, and that is waited for; empty: there is none.
         reached_ms: the time that has been reached; None: not known.
+        span_ms: how much time the last full batch took in, to guess by; 0: not known.
         ahead_ms: how far splits may be ahead of the slowest one, at least 1.
         now_ms: the time, to guess by. Nothing depends on its being right.
         filled: how much of the limits a batch takes that ends at these offsets; 1 is all. It never falls when ends
@@ -93,6 +94,7 @@ class TimeSearch:
         busy: Collection[SplitId],
         away: str = "",
         reached_ms: int | None,
+        span_ms: int = 0,
         ahead_ms: int,
         now_ms: int,
         filled: Callable[[Mapping[SplitId, int]], float],
@@ -100,6 +102,7 @@ class TimeSearch:
         self._positions = {key: positions[key] for key in sorted(positions) if latest[key] > positions[key]}
         self._latest = {key: latest[key] for key in self._positions}
         self._away = away
+        self._span_ms = span_ms
         self._ahead_ms = ahead_ms
         self._now_ms = now_ms
         self._filled = filled
@@ -129,6 +132,8 @@ class TimeSearch:
             return 0
         if self._all_ms is None or self._is_full():
             return None
+        if not self._rounds and self._span_ms > self._ahead_ms and not self._away:
+            return self._all_ms + self._span_ms
         low, high, reach_ms = self._low(), self._unfit(), self._all_ms + self._ahead_ms
         guess_ms = self._guess_ms(low, high)
         if low.until_ms + self._ahead_ms < reach_ms and guess_ms is not None and guess_ms <= reach_ms:
@@ -231,8 +236,8 @@ class TimeSearch:
         if high is None and low.filled > first.filled:
             # Records come about as densely as they have so far.
             gained = low.filled - first.filled
-            guess_ms = begin_ms + (begin_ms - first.until_ms) * (wanted - begin) / gained
-        elif self._rounds % 2 and high is not None:
+            return round(begin_ms + max(1.0, (begin_ms - first.until_ms) * (wanted - begin) / gained))
+        if self._rounds % 2 and high is not None:
             guess_ms = (begin_ms + end_ms) / 2
         else:
             guess_ms = begin_ms + (end_ms - begin_ms) * (wanted - begin) / max(end - begin, 1e-9)

@@ -41,6 +41,7 @@ class AlignedEnds:
         self._since_s: dict[SplitId, float] = {}
         self._reached_ms: int | None = None
         self._beyond_ms: int | None = None
+        self._span_ms = 0
 
     def find(
         self,
@@ -72,6 +73,7 @@ class AlignedEnds:
                 busy=[key for key in busy if key in there],
                 away=away,
                 reached_ms=reached_ms,
+                span_ms=self._span_ms,
                 ahead_ms=self._ahead_ms,
                 now_ms=self._scheduler.now_ms() if self._beyond_ms is None else self._beyond_ms,
                 filled=filled,
@@ -132,7 +134,9 @@ class AlignedEnds:
         """Note what goes on from here, and when."""
         self.due_s, self.notices, self._beyond_ms = math.inf, (), None
         if cut.reached_ms is not None:
-            self._reached_ms = cut.reached_ms
+            before_ms = cut.reached_ms if self._reached_ms is None else self._reached_ms
+            is_full = not cut.waits_for and any(latest[key] > end for key, end in cut.at_most.items())
+            self._span_ms, self._reached_ms = cut.reached_ms - before_ms if is_full else 0, cut.reached_ms
         reads = any(end > positions[key] for key, end in cut.at_most.items())
         if cut.waits_for:
             idle_s = self._limits.idle_timeout_ms / 1000
