@@ -10,6 +10,9 @@ POLICIES = (BALANCED, STICKY, FAIR, HASH, ROUND_ROBIN, GLOBAL)
 fair: as even as possible, whatever was before. hash, round-robin, global: the rules of Flink's sources, see
 `assign.rules`."""
 
+BY_RATE = (BALANCED, STICKY)
+"""The policies that can weigh splits by their rates: `fair` ignores who had what, and the rules look at no loads."""
+
 EXACT = (BALANCED, STICKY, FAIR)
 """The policies that are solved exactly. They depend neither on the order of the splits nor on that of the readers; for
 the others, a reader's place among the readers matters."""

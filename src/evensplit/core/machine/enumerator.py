@@ -117,7 +117,9 @@ from evensplit.core.machine.skipped_records import note_planned, note_read, read
 from evensplit.core.machine.trace import describe, summary
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Lifecycle, Range, SplitId
-from evensplit.core.state.settings import DECLARE, LOSSES
+from evensplit.core.policies import BALANCED
+from evensplit.core.state import rates
+from evensplit.core.state.settings import ALWAYS, DECLARE, LOSSES, RATE
 from evensplit.core.state.state import EnumeratorState, Session
 from evensplit.errors import TransitionError
 
@@ -175,6 +177,11 @@ def _settings_changed(transaction: Transaction, event: SettingsChanged) -> None:
         raise TransitionError("; ".join(problems))
     chosen = event.settings, dict(event.eligible)
     transaction.due = chosen != (transaction.settings, transaction.eligible)
+    if event.settings.balance != RATE and transaction.settings.balance == RATE:
+        transaction.rated_ms = transaction.rate_moves = None
+        for split in [one for one in transaction.splits.values() if one.rate]:
+            transaction.put(split._replace(rate=0))
+        transaction.tell(measures=MappingProxyType({}))
     transaction.settings = event.settings
     transaction.eligible = {reader: event.eligible[reader] for reader in sorted(event.eligible)}
     transaction.tell(
@@ -206,7 +213,7 @@ def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
         )
     session, declares = transaction.session, transaction.session.loss == DECLARE
     earlier = uncompared(state)
-    read: list[SplitId] = []
+    read: dict[SplitId, int] = {}
     ranges: list[Range] = []
     for key in sorted(event.ends):
         split, end = transaction.get(key), event.ends[key]
@@ -220,7 +227,7 @@ def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
         if split.stop is not None and end > split.stop:
             raise TransitionError(f"a batch was planned to end at {end} for {key}, which stops at {split.stop}")
         if end > position:
-            read.append(key)
+            read[key] = end - position
             if declares and session.open:
                 ranges.append(Range(key, position, end))
             epoch = _last_epoch(session, key, end)
@@ -232,11 +239,36 @@ def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
         # A world in which nothing is read stays the same, byte for byte.
         transaction.reached_ms = state.reached_ms if event.reached_ms is None else event.reached_ms
         transaction.held = event.held
+        if transaction.settings.balance == RATE:
+            _measure(transaction, read)
     note_planned(transaction, ranges)
     transaction.revision += 1
     transaction.begun = True
     declared = (*session.declared, *((transaction.revision, loss) for loss in session.undeclared))
     transaction.tell(declared=declared, undeclared=(), open=False)
+
+
+def _measure(transaction: Transaction, sizes: Mapping[SplitId, int]) -> None:
+    """Take in what the splits bring with this batch, and see whether owners may change for it."""
+    session, settings, now_ms = transaction.session, transaction.settings, transaction.session.now_ms
+    if now_ms is None:
+        return
+    elapsed_ms = 0 if transaction.rated_ms is None else now_ms - transaction.rated_ms
+    transaction.rated_ms = now_ms
+    if elapsed_ms > 0:
+        load = tuple(transaction.state().load())
+        found, measures = rates.measured(load, session.measures, sizes, elapsed_ms, session.unreachable)
+        for key, rate in found.items():
+            transaction.put(transaction.splits[key]._replace(rate=rate))
+        transaction.tell(measures=MappingProxyType(measures), rates_level=session.rates_level and not found)
+    if settings.policy != BALANCED or settings.rebalance != ALWAYS or transaction.session.rates_level:
+        return
+    load, moves = tuple(transaction.state().load()), transaction.rate_moves
+    if moves is None:
+        transaction.rates_due = rates.is_known(load)
+    else:
+        most = rates.moves_max(settings.moves_per_hour, len(load))
+        transaction.rates_due = rates.moves_left(moves, most, now_ms) > 0
 
 
 def _note_unread(transaction: Transaction, uncompared: Mapping[SplitId, int], read: frozenset[SplitId]) -> None:

@@ -8,7 +8,7 @@ from evensplit.core.machine.enumerator import TRANSITIONS, Change
 from evensplit.core.machine.events import Event
 from evensplit.core.model import Split
 from evensplit.core.policies import BALANCED
-from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS
+from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS, COUNT
 from evensplit.core.state.state import EnumeratorState
 
 
@@ -83,5 +83,6 @@ def _evenness(state: EnumeratorState) -> Iterator[str]:
         elif readers:
             yield f"S6: split {split.id} belongs to {split.owner}, and there are readers for it"
     uneven = readers and max(counts.values()) - min(counts.values()) > 1
-    if uneven and (settings.rebalance, settings.policy, settings.scope) == (ALWAYS, BALANCED, ALL_CLUSTERS):
+    promised = ALWAYS, BALANCED, ALL_CLUSTERS, COUNT
+    if uneven and (settings.rebalance, settings.policy, settings.scope, settings.balance) == promised:
         yield f"S6: loads are {list(counts.values())}; they differ by more than one"

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from evensplit.core import assign
 from evensplit.core.assign import Claim, resolve_claims
+from evensplit.core.assign.by_rate import by_rate
 from evensplit.core.machine.effects import Assign, Effect, Revoke, SignalNoMoreSplits
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Readable, Split, SplitId, scopes
 from evensplit.core.policies import BALANCED, FAIR, HASH, STICKY
-from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS, ON_RESCALE, PER_CLUSTER
+from evensplit.core.state import rates
+from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS, ON_RESCALE, PER_CLUSTER, RATE
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import TransitionError
 
@@ -25,7 +27,7 @@ def conclude(transaction: Transaction) -> EnumeratorState:
     each event. Nothing is ordered before the global assignment of a session, which is computed when every reader has
     registered and every first discovery is done. Laws: S2, S5, S6.
     """
-    due = transaction.due or transaction.load_changed or transaction.session.due
+    due = transaction.due or transaction.load_changed or transaction.session.due or transaction.rates_due
     claimed: Owners | None = None
     if transaction.session.open:
         if due != transaction.session.due:
@@ -102,7 +104,9 @@ def _decide(transaction: Transaction, previous: Owners) -> None:
         # Before the first deal there is no number of readers that could have changed, but readers may report splits.
         level = level or not valid
     owners: dict[SplitId, int] = dict(valid)
-    if level:
+    if settings.balance == RATE and _has_weights(state):
+        owners = _by_rate(transaction, state, valid, level=level, rescaled=rescaled)
+    elif level:
         known: Owners = valid
         if rescaled:
             # Readers that are gone count as well: that is how `global` and `round-robin` see that there are others now.
@@ -122,6 +126,48 @@ def _decide(transaction: Transaction, previous: Owners) -> None:
             transaction.put(split._replace(owner=owners.get(key)))
     transaction.assigned_readers = readers
     transaction.tell(assigned=True, due=False, previous_owners={})
+
+
+def _has_weights(state: EnumeratorState) -> bool:
+    """Whether there is anything to go by: capacities, or rates, now or before."""
+    known = state.rate_moves is not None or bool(state.settings.capacities)
+    return known or rates.is_known(tuple(state.load()))
+
+
+def _by_rate(
+    transaction: Transaction, state: EnumeratorState, valid: Owners, *, level: bool, rescaled: bool
+) -> dict[SplitId, int]:
+    """Decide owners by rates and capacities; what has no reader is placed in any case.
+
+    When that is done for the first time, and when the number of readers has changed, as many splits move as that takes.
+    Otherwise only so many move in an hour.
+    """
+    settings, readers, load = state.settings, state.participants, tuple(state.load())
+    dealt = rescaled or state.rate_moves is None
+    moves_max: int | None = 0
+    if level and settings.policy == BALANCED:
+        most = rates.moves_max(settings.moves_per_hour, len(load))
+        moves_max = None if dealt else rates.moves_left(state.rate_moves or (), most, transaction.now_ms)
+    if not readers or not load:
+        return {}
+    found = by_rate(
+        [split.id for split in load],
+        readers,
+        rates.weights(load),
+        previous=valid,
+        eligible=state.eligible,
+        capacity=dict(settings.capacities),
+        per_cluster=settings.scope == PER_CLUSTER,
+        gain_percent=settings.gain_percent,
+        moves_max=moves_max,
+    )
+    moved = sum(found.owner.get(key) != owner for key, owner in valid.items())
+    if dealt and level and any(split.rate for split in load):
+        transaction.rate_moves = state.rate_moves or ()
+    elif moved:
+        transaction.rate_moves = rates.with_moves(state.rate_moves or (), moved, transaction.now_ms)
+    transaction.tell(rates_level=found.level)
+    return dict(found.owner)
 
 
 def filling(policy: str) -> str:

@@ -35,6 +35,8 @@ class Transaction:
         self.losses: list[Loss] = list(before.losses)
         self.reached_ms = before.reached_ms
         self.held = before.held
+        self.rated_ms = before.rated_ms
+        self.rate_moves = before.rate_moves
         self.session = before.session
         self.effects: list[Effect] = []
         """The orders so far."""
@@ -42,6 +44,8 @@ class Transaction:
         """Owners have to be decided anew, since readers or settings have changed."""
         self.load_changed = False
         """Owners have to be decided anew, since other splits are to be read."""
+        self.rates_due = False
+        """Owners have to be looked at, since rates have changed or splits may move again."""
         self.fresh: tuple[int, ...] = ()
         """Readers that registered with this event and have no orders yet."""
         self.read: tuple[SplitId, ...] = ()
@@ -246,6 +250,8 @@ class Transaction:
             self.revision,
             self.reached_ms,
             self.held,
+            self.rated_ms,
+            self.rate_moves,
             self.session,
         )
 

@@ -20,6 +20,10 @@ that there are. `null` stands for values that are not known yet. Usual values ar
     "pins": [[[0, 1], [["east"], ["west", "orders"], ["west", "clicks", 0]]], [[2], []]]    which readers may read what
     "reachedMs": 1700000000000                        the time that the last batch reached, with `alignment`
     "held": [["alignment", "east/orders/0"]]          limits that kept the last batch from reading all, and what of
+    "balance": "rate", "rebalanceGain", "movesPerHour"    settings that are not the default, with
+    "capacities": [[0, 2], [1, 2]]                    readers and how much each takes beside the others
+    "ratedMs": 1700000000000                          when the last batch was planned that read something
+    "rateMoves": [[28333333, 2]]                      how many splits moved for their rates: minutes since 1970, number
     "losses": [["east", "orders", 7, "aged-out", 98, 120, 22]]    what was lost: split, cause, position, found, at most
                                                       and, where it had been handed out, "earlier" or "before-restart"
     "kafkaId": "…"                                    of a cluster: what it calls itself
@@ -48,12 +52,12 @@ A number in a list takes its digits and 2 bytes. For 100,000 splits with offsets
 list of numbers of up to 4 digits. It is more where every split has a far offset of its own: 31 bytes where stops, or
 first offsets, are as far away as 11 digits can be, and 44 with both.
 
-Clusters, topics and partitions are in order, so equal states give equal bytes (law S10); another form of a state than
-the one that is written is damage. Version 4 has no "reachedMs", "held", "rate" and "recordBytes". It is written where a
-state has none of these, so that earlier releases of evensplit can go on from there. Version 3 had no "revision",
-"since", "epoch", "read" and "settled", and "first" only of splits that began in the batch that ends there. Version 2
-had no "pins", "losses" and "kafkaId" either. Version 1 had no generation either, nothing of what is usually left out,
-and "first" as {partition: offset}. All are read as such.
+Clusters, topics and partitions are in order, so equal states give equal bytes (law S10); another form of a state
+than the one that is written is damage. Version 4 has no "reachedMs", "held" and "recordBytes", and neither "rate" nor
+"balance" and what is with them. It is written where a state has none of these, so that earlier releases of evensplit
+can go on from there. Version 3 had no "revision", "since", "epoch", "read" and "settled", and "first" only of splits
+that began in the batch that ends there. Version 2 had no "pins", "losses" and "kafkaId" either. Version 1 had no
+generation either, nothing of what is usually left out, and "first" as {partition: offset}. All are read as such.
 """
 
 from __future__ import annotations
@@ -77,6 +81,7 @@ from evensplit.core.state.validation import (
     count,
     count_or_none,
     decode_loss,
+    decode_pairs,
     decode_pins,
     encode_loss,
     encode_pins,
@@ -204,6 +209,12 @@ def _encode_body(state: EnumeratorState) -> dict[str, Any]:
     later: dict[str, tuple[Any, Any]] = {
         "reachedMs": (state.reached_ms, None),
         "held": ([list(held) for held in state.held], []),
+        "balance": (settings.balance, usual.balance),
+        "rebalanceGain": (settings.gain_percent, usual.gain_percent),
+        "movesPerHour": (settings.moves_per_hour, usual.moves_per_hour),
+        "capacities": ([list(pair) for pair in settings.capacities], []),
+        "ratedMs": (state.rated_ms, None),
+        "rateMoves": (None if state.rate_moves is None else [list(pair) for pair in state.rate_moves], None),
     }
     columns = (entry for topics in by_topic.values() for entry in topics.values())
     is_later = any(value != default for value, default in later.values()) or any(
@@ -244,6 +255,10 @@ def _decode_body(body: Mapping[str, Any], known: Mapping[SplitId, Split]) -> Enu
         task_offsets_max=count_or_none(body.get("taskOffsetsMax"), "taskOffsetsMax"),
         key_schema=ReaderSchema(*map(word, body.get("keySchema", usual.key_schema))),
         value_schema=ReaderSchema(*map(word, body.get("valueSchema", usual.value_schema))),
+        balance=word(body.get("balance", usual.balance)),
+        gain_percent=count(body.get("rebalanceGain", usual.gain_percent), "rebalanceGain"),
+        moves_per_hour=count_or_none(body.get("movesPerHour"), "movesPerHour"),
+        capacities=decode_pairs(body.get("capacities", ()), "capacities"),
     )
     if settings.problems():
         raise ValueError("; ".join(settings.problems()))
@@ -282,6 +297,8 @@ def _decode_body(body: Mapping[str, Any], known: Mapping[SplitId, Split]) -> Enu
         revision,
         count_or_none(body.get("reachedMs"), "reachedMs"),
         tuple(Held(*map(word, held)) for held in body.get("held", ())),
+        count_or_none(body.get("ratedMs"), "ratedMs"),
+        decode_pairs(body["rateMoves"], "rateMoves") if "rateMoves" in body else None,
     )
 
 

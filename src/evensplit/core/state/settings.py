@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evensplit.core.policies import BALANCED, POLICIES
+from evensplit.core.policies import BALANCED, BY_RATE, POLICIES
 from evensplit.core.state.reader_schema import NO_SCHEMA, ReaderSchema
 
 ALWAYS, ON_RESCALE, NEVER = "always", "on-rescale", "never"
@@ -21,10 +21,15 @@ PLANS = (WHOLE, LEVEL, OWNERS)
 """Which reader reads which range of a batch (see `plan.plan_batch`): so that the busiest reader has as little as
 possible, with whole ranges or with ranges cut; or each split by its owner."""
 
+COUNT, RATE = "count", "rate"
+BALANCES = (COUNT, RATE)
+"""What makes the load of a reader: how many splits it owns, or what they brought lately."""
+
 FAIL, DECLARE = "fail", "declare"
 LOSSES = (FAIL, DECLARE)
 """Whether a loss ends the run, or is declared and reading goes on."""
 
+GAIN_PERCENT_DEFAULT = 2
 RETENTION_MS_DEFAULT = 7 * 24 * 60 * 60 * 1000
 DISCOVERY_INTERVAL_MS_DEFAULT = 30_000
 
@@ -56,6 +61,15 @@ class Settings:
     value_schema: ReaderSchema = NO_SCHEMA
     """How values are decoded."""
 
+    balance: str = COUNT
+    """One of BALANCES."""
+    gain_percent: int = GAIN_PERCENT_DEFAULT
+    """With RATE: a split moves if that lowers the higher load of two readers by more than so much of the mean load."""
+    moves_per_hour: int | None = None
+    """With RATE: so many splits at most move in an hour for more even loads; None: a hundredth of them, rounded up."""
+    capacities: tuple[tuple[int, int], ...] = ()
+    """With RATE: readers and how much each takes beside the others, from 1 on; ascending. Those not named have 1."""
+
     def problems(self) -> tuple[str, ...]:
         """Return one sentence for each invalid setting."""
         chosen = (
@@ -63,12 +77,21 @@ class Settings:
             ("rebalance", self.rebalance, REBALANCES),
             ("scope", self.scope, SCOPES),
             ("plan", self.plan, PLANS),
+            ("balance", self.balance, BALANCES),
         )
         found = [
             f"{name} is {value!r}; expected one of {', '.join(known)}"
             for name, value, known in chosen
             if value not in known
         ]
+        if self.balance == RATE and self.policy not in BY_RATE:
+            found.append(
+                f"balance is {RATE!r} and policy {self.policy!r}; expected one of {', '.join(BY_RATE)} with it"
+            )
+        if self.gain_percent < 0 or (self.moves_per_hour or 0) < 0:
+            found.append(f"gain and moves are {self.gain_percent} and {self.moves_per_hour}; expected 0 or more")
+        if any(reader < 0 or capacity < 1 for reader, capacity in self.capacities):
+            found.append(f"capacities are {self.capacities}; expected readers from 0 and numbers from 1 on")
         if self.retention_ms < 0:
             found.append(f"the retention is {self.retention_ms} ms; expected 0 (none) or more")
         found.extend(

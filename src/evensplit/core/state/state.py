@@ -28,6 +28,7 @@ from evensplit.core.model import (
     Subscription,
     matches,
 )
+from evensplit.core.state.rates import Measure
 from evensplit.core.state.settings import DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 
 READERS_MAX = 100_000
@@ -204,6 +205,11 @@ class Session:
     read_conflicts: Mapping[TopicName, ReadConflict] = field(default_factory=_nothing)
     """Topics that were read, and that a poll named by another id since."""
 
+    measures: Mapping[SplitId, Measure] = field(default_factory=_nothing)
+    """With `balance=rate`: the rates of splits in the making."""
+    rates_level: bool = False
+    """Owners were decided by the rates that the splits have now, and no other move was worth it."""
+
     def wants(self, key: SplitId) -> bool:
         """Whether the last listing asked for `key`; what is not asked for is not missing where it is not."""
         subscription = self.subscriptions.get(key.cluster)
@@ -248,6 +254,11 @@ class EnumeratorState:
     that counts is not older, unless timestamps run backwards within its partition; None: not known."""
     held: tuple[Held, ...] = ()
     """The limits that kept the last batch that read something from reading all that there was; ascending."""
+    rated_ms: int | None = None
+    """With `balance=rate`: when the last batch was planned that read something; None: not known."""
+    rate_moves: tuple[tuple[int, int], ...] | None = None
+    """With `balance=rate`: minutes since 1970, and how many splits moved in each for more even loads; those of the last
+    hour count. None: owners have never been decided by rates."""
     session: Session = field(default_factory=Session, compare=False)
     """Lives as long as the process; does not count when states are compared."""
 

@@ -57,6 +57,13 @@ def in_order(keys: Iterable[Any], what: str) -> None:
         raise ValueError(f"{what} are not in order")
 
 
+def decode_pairs(pairs: Iterable[Any], what: str) -> tuple[tuple[int, int], ...]:
+    """Return pairs of numbers of at least 0, in the order of the first ones."""
+    found = tuple((count(key, what), count(value, what)) for key, value in pairs)
+    in_order((key for key, _ in found), what)
+    return found
+
+
 def word(value: object) -> str:
     """Return `value`, which has to be text."""
     if not isinstance(value, str):
