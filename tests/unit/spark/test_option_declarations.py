@@ -81,7 +81,7 @@ BY_RULES = {
     *("clusters", "metadata", "metadata.location", "metadata.options", "metadata.allowed", "common"),
     *("settings", "settings.bounded", "settings.key_schema", "settings.value_schema"),
     *("reading", "reading.columns", "reading.key", "reading.value", "reading.where", "reading.registry"),
-    *("limits", "pins", "registry", "schemas_known"),
+    *("settings.capacities", "limits", "pins", "registry", "schemas_known"),
     *("ignored", "ignored_in_batch", "refused_in_batch"),
 }
 """Attributes of the parsed options that rules make, and no single option."""

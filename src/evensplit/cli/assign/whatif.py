@@ -172,7 +172,10 @@ def lag_of(owner: Mapping[SplitId, int], lag: Lag) -> dict[int, int | None]:
 def plan_of(present: Present, terms: Terms) -> Plan:
     """How the next batch would share out what there is, as the enumerator decides it."""
     state = present.state
-    settings = replace(state.settings, policy=terms.policy, scope=terms.scope, rebalance=terms.rebalance)
+    balance = state.settings.balance if terms.policy in BY_RATE else COUNT
+    settings = replace(
+        state.settings, policy=terms.policy, scope=terms.scope, rebalance=terms.rebalance, balance=balance
+    )
     events: list[Event] = [] if present.found is not None else [BatchOpened()]
     events += [SettingsChanged(settings, terms.pins, loss=state.session.loss), ParallelismChanged(terms.readers)]
     there = state.session.registrations

@@ -22,6 +22,7 @@ from evensplit.kafka.options.option import INT_MAX
 from evensplit.metadata.checks import PROBLEMS_MAX
 from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.options import rules
+from evensplit.spark.options.capacities import parse_capacities
 from evensplit.spark.options.limits import Limits, check_scopes
 from evensplit.spark.options.per_cluster import (
     BOOTSTRAP,
@@ -185,7 +186,10 @@ def parse_options(options: Mapping[str, str], lookup: Lookup | None = None) -> S
     source = SchemaSource(registry, _only_topic(found), None if given.problems else lookup, refused)
     rows, schemas = row_columns(given, source, several=CLUSTERS.name in given or metadata is not None)
     rules.check_registries(given, found, rows)
-    settings = Settings(**parts["settings"], key_schema=schemas.key, value_schema=schemas.value)
+    capacities = parse_capacities(given, own["readers"])
+    kept = {**parts["settings"], "capacities": capacities}
+    settings = Settings(**kept, key_schema=schemas.key, value_schema=schemas.value)
+    rules.check_balance(given, settings)
     # A minimum of 0 is no minimum. Sockets cannot wait longer than INT_MAX.
     limits["offsets_min"] = limits["offsets_min"] or None
     if reading["poll_timeout_ms"] is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from evensplit.core.model import Cluster, Readable, Topic
 from evensplit.core.state.state import READERS_MAX
+from evensplit.kafka.options.option import Option
 from evensplit.spark.options.per_cluster import cluster_name_problem
 from evensplit.spark.options.spec.query import PIN
 from evensplit.spark.options.values import TOPIC, RawOptions, shown
@@ -35,7 +36,7 @@ def parse_pins(
     pairs = 0
     found: dict[int, dict[Cluster | Topic, None]] = {}
     for text, listed in document.items():
-        named, targets = _range(given, text, readers), _targets(given, text, listed, clusters)
+        named, targets = reader_range(given, PIN, text, readers), _targets(given, text, listed, clusters)
         pairs += len(named) * len(targets)
         if pairs > PAIRS_MAX:
             given.problems.append(
@@ -51,18 +52,19 @@ def parse_pins(
     return pins
 
 
-def _range(given: RawOptions, text: str, readers: int | None) -> range:
+def reader_range(given: RawOptions, option: Option, text: str, readers: int | None) -> range:
+    """The readers that a key of `option` names, one or a range of them; none where it is wrong, which is said then."""
     match = _READERS.fullmatch(text)
     if match is None or int(match[2] or match[1]) < int(match[1]):
         given.problems.append(
-            f"pin names the readers {shown(text)}; expected a number from 0, or a range of them such as 0-3"
+            f"{option.name} names the readers {shown(text)}; expected a number from 0, or a range of them such as 0-3"
         )
         return range(0)
     first, last = int(match[1]), int(match[2] or match[1])
     most = READERS_MAX if readers is None else readers
     if last >= most:
         reason = f"at most {most - 1}" + ("" if readers is None else f", since readers is {readers}")
-        given.problems.append(f"pin names the readers {shown(text)}; expected {reason}")
+        given.problems.append(f"{option.name} names the readers {shown(text)}; expected {reason}")
         return range(0)
     return range(first, last + 1)
 

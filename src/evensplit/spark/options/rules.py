@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 
+from evensplit.core.policies import BY_RATE
+from evensplit.core.state.settings import COUNT, RATE, Settings
 from evensplit.kafka.options.option import Option
 from evensplit.registry.settings import PREFIX, URL
 from evensplit.spark.options.hints import sought
@@ -14,7 +16,14 @@ from evensplit.spark.options.spec.all import DECLARED
 from evensplit.spark.options.spec.clusters import METADATA, METADATA_OWN
 from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
 from evensplit.spark.options.spec.limits import MAX_BYTES, MAX_OFFSETS, MIN_OFFSETS, PRIORITY
-from evensplit.spark.options.spec.query import ON_TIMESTAMP_OVERFLOW
+from evensplit.spark.options.spec.query import (
+    BALANCE,
+    CAPACITY,
+    ON_TIMESTAMP_OVERFLOW,
+    POLICY,
+    REBALANCE_GAIN,
+    REBALANCE_MOVES,
+)
 from evensplit.spark.options.values import RawOptions
 
 
@@ -80,6 +89,8 @@ def without_effect(given: RawOptions, rows: RowColumns, schemas: ReaderSchemas) 
             yield option.name
     if PRIORITY.name in given and not given.among((MAX_OFFSETS.name, MAX_BYTES.name)):
         yield PRIORITY.name
+    if str(given.value(BALANCE.name)).strip().lower() == COUNT:
+        yield from given.among([one.name for one in (CAPACITY, REBALANCE_GAIN, REBALANCE_MOVES)])
     if schemas.known and not any(one.framing for one in (schemas.key, schemas.value)):
         yield from (given.written(name) for name in sorted(given.options) if name.startswith(PREFIX))
     used = {*rows.columns, *(rows.where.condition.columns if rows.where is not None else ())}
@@ -102,6 +113,15 @@ def check_limits(given: RawOptions, least: int | None, most: int | None) -> None
         given.problems.append(
             f"{MIN_OFFSETS.name} is {least}, which is higher than the {MAX_OFFSETS.name} ({most}); expected "
             f"{MIN_OFFSETS.name} of at most {most}, or a higher {MAX_OFFSETS.name}"
+        )
+
+
+def check_balance(given: RawOptions, settings: Settings) -> None:
+    """Say that rates cannot be weighed by a policy that does not look at loads, or at owners."""
+    if settings.balance == RATE and settings.policy not in BY_RATE:
+        given.problems.append(
+            f"{BALANCE.name} is {RATE} and {POLICY.name} is {settings.policy}; expected {' or '.join(BY_RATE)} as "
+            f"{POLICY.name}, or {COUNT} as {BALANCE.name}"
         )
 
 

@@ -17,7 +17,7 @@ from evensplit.spark.options.spec.sink import LEDGER
 from evensplit.testing.chaos.job.sinks import WRITTEN_LEDGER
 from evensplit.testing.chaos.nemesis.base import NEEDS
 from evensplit.testing.chaos.nemesis.registry import NEMESES, usable
-from evensplit.testing.chaos.nemesis.spark import OPTIONS, SESSION
+from evensplit.testing.chaos.nemesis.spark import OPTIONS, SESSION, chosen
 from evensplit.testing.chaos.plan import Plan
 from evensplit.testing.chaos.run import _what_happens
 
@@ -118,7 +118,7 @@ def test_every_value_of_an_option_is_one(name: str) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_the_options_of_a_restart_go_together(seed: int) -> None:
     dice = Random(seed)
-    parse_options({**GIVEN, **{name: dice.choice(values) for name, values in OPTIONS.items()}})
+    parse_options({**GIVEN, **chosen(dice)})
 
 
 def test_spark_has_the_settings() -> None:

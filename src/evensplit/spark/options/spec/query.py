@@ -6,7 +6,10 @@ from evensplit.core.policies import BALANCED, POLICIES
 from evensplit.core.state.settings import (
     ALL_CLUSTERS,
     ALWAYS,
+    BALANCES,
+    COUNT,
     DISCOVERY_INTERVAL_MS_DEFAULT,
+    GAIN_PERCENT_DEFAULT,
     PLANS,
     REBALANCES,
     RETENTION_MS_DEFAULT,
@@ -78,6 +81,53 @@ REBALANCE = Option(
     "`on-rescale` (only when `readers` changes) or `never` (only when its reader is gone).",
     example="on-rescale",
     field="settings.rebalance",
+)
+BALANCE = Option(
+    name="balance",
+    type=one_of(*BALANCES),
+    default=COUNT,
+    meaning="What a reader's load is: the number of its partitions (`count`), or what they brought lately (`rate`). With "
+    "`rate`, few partitions move, when it is worth it. Only with `policy` `balanced` or `sticky`. See "
+    "[Owners by work](../assignment.md#owners-by-work).",
+    example="rate",
+    field="settings.balance",
+    only="stream",
+    refused_elsewhere=False,
+)
+CAPACITY = Option(
+    name="capacity",
+    type=Form("JSON", '{"0-3": 2, "4": 3} (a reader or a range of them: a whole number from 1 to 1000)'),
+    default_text="1 for every reader",
+    meaning="How much each reader takes beside the others: a reader or a range of readers → a number. Readers that are "
+    "not named have 1. It is about owners: what `plan` lends within a batch does not depend on it.",
+    example='{"0-1": 2}',
+    only="stream",
+    refused_elsewhere=False,
+    useless_without=BALANCE.name,
+)
+REBALANCE_GAIN = Option(
+    name="rebalanceGain",
+    type=WholeNumber(0, 100, "per cent"),
+    default=GAIN_PERCENT_DEFAULT,
+    meaning="When a partition is worth moving: if that lowers the higher load of two readers by more than so much of the "
+    "mean load.",
+    example="5",
+    field="settings.gain_percent",
+    only="stream",
+    refused_elsewhere=False,
+    useless_without=BALANCE.name,
+)
+REBALANCE_MOVES = Option(
+    name="rebalanceMovesPerHour",
+    type=WholeNumber(0),
+    default_text="a hundredth of the partitions, rounded up",
+    meaning="How many partitions may move within an hour since their rates have changed, also across restarts. "
+    "Partitions without a reader, and a change of `readers`, do not count.",
+    example="10",
+    field="settings.moves_per_hour",
+    only="stream",
+    refused_elsewhere=False,
+    useless_without=BALANCE.name,
 )
 PLAN = Option(
     name="plan",
@@ -272,6 +322,10 @@ READERS_AND_TASKS: tuple[Option, ...] = (
     POLICY,
     SCOPE,
     REBALANCE,
+    BALANCE,
+    CAPACITY,
+    REBALANCE_GAIN,
+    REBALANCE_MOVES,
     PLAN,
     READER_OFFSETS_MIN,
     MIN_PARTITIONS,

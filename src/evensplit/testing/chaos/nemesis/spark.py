@@ -9,6 +9,7 @@ from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING
 
+from evensplit.core.policies import BY_RATE
 from evensplit.errors import ChaosError
 from evensplit.testing.admin.requests import wait_until
 from evensplit.testing.chaos.job.sinks import HANG, KAFKA
@@ -28,6 +29,10 @@ OPTIONS = {
     "policy": ("balanced", "sticky", "fair", "hash", "round-robin", "global"),
     "assignScope": ("global", "per-cluster"),
     "rebalance": ("always", "on-rescale", "never"),
+    "balance": ("count", "rate"),
+    "capacity": ('{"0": 2}', '{"0": 1}'),
+    "rebalanceGain": ("0", "2", "10"),
+    "rebalanceMovesPerHour": ("0", "1", "1000"),
     "plan": ("whole", "level", "owners"),
     "maxOffsetsPerTrigger": ("50", "500", "5000"),
     "maxBytesPerTrigger": ("5k", "1m"),
@@ -85,6 +90,12 @@ SESSION = {
 """Setting of Spark's session -> values: adaptive execution, and tasks that are run twice if they are slow."""
 
 
+def chosen(dice: Random) -> dict[str, str]:
+    """One value of each option, such that they go together."""
+    options = {name: dice.choice(values) for name, values in OPTIONS.items()}
+    return options if options["policy"] in BY_RATE else {**options, "balance": "count"}
+
+
 def wait_for_a_driver(arena: Arena, former: int) -> None:
     """Wait for a new driver in which the source of each query runs."""
     arena.job.wait_for_another(former, BACK_WITHIN_S, arena.job.reads)
@@ -105,7 +116,7 @@ def driver_kill(arena: Arena, dice: Random) -> Iterator[Harm]:
     ends_process=True,
 )
 def restart_changed(arena: Arena, dice: Random) -> Iterator[Harm]:
-    options = {name: dice.choice(values) for name, values in OPTIONS.items()}
+    options = chosen(dice)
     if arena.job.task.source != "evensplit":
         options = {name: value for name, value in options.items() if name in SHARED_OPTIONS}
     session = {name: dice.choice(values) for name, values in SESSION.items()}
