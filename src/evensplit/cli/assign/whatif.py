@@ -17,8 +17,8 @@ from evensplit.core.machine.events import (
 )
 from evensplit.core.machine.rebalance import may_read
 from evensplit.core.model import Readable, SplitId
-from evensplit.core.policies import BALANCED
-from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS
+from evensplit.core.policies import BALANCED, BY_RATE
+from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS, COUNT
 from evensplit.core.state.state import EnumeratorState, as_named
 from evensplit.explain import evenness
 from evensplit.explain.evenness import Evenness

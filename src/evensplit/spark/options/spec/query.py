@@ -86,8 +86,8 @@ BALANCE = Option(
     name="balance",
     type=one_of(*BALANCES),
     default=COUNT,
-    meaning="What a reader's load is: the number of its partitions (`count`), or what they brought lately (`rate`). With "
-    "`rate`, few partitions move, when it is worth it. Only with `policy` `balanced` or `sticky`. See "
+    meaning="What a reader's load is: the number of its partitions (`count`), or what they brought lately (`rate`). "
+    "With `rate`, few partitions move, when it is worth it. Only with `policy` `balanced` or `sticky`. See "
     "[Owners by work](../assignment.md#owners-by-work).",
     example="rate",
     field="settings.balance",
@@ -109,8 +109,8 @@ REBALANCE_GAIN = Option(
     name="rebalanceGain",
     type=WholeNumber(0, 100, "per cent"),
     default=GAIN_PERCENT_DEFAULT,
-    meaning="When a partition is worth moving: if that lowers the higher load of two readers by more than so much of the "
-    "mean load.",
+    meaning="When a partition is worth moving: if that lowers the higher load of two readers by more than so much of "
+    "the mean load.",
     example="5",
     field="settings.gain_percent",
     only="stream",
