@@ -1,6 +1,6 @@
 """How even owners are under rates that shift: by rates, by counts, and by Flink's rules; the real core, no brokers.
 
-    python -m bench.howfar.skew [--quick]
+    python -m bench.howfar.skew [--quick] [NAME OF A TRACE ...]
 
 A trace says what each split brings in each batch. The enumerator is told the offsets that were read, as in a query, and
 decides the owners. The load of a reader is what its splits bring in the next batch, by the true rates.
@@ -70,25 +70,29 @@ class Trace:
     day: float = 1 / 3
     drift: float = 0.1
     bursts_per_h: float = 1.0
-    burst: float = 5.0
-    burst_s: int = 180
+    burst: float = 3.0
+    burst_s: int = 120
     tripled_h: tuple[float, float] | None = None
     seed: int = 1
 
 
 REFERENCE = Trace()
+BURSTS = replace(REFERENCE, burst=5.0, burst_s=180)
 TRACES: Mapping[str, Trace] = {
     "reference": REFERENCE,
     "reference, another seed": replace(REFERENCE, seed=2),
     "reference, a third seed": replace(REFERENCE, seed=3),
-    "no days": replace(REFERENCE, day=0.0),
-    "no bursts": replace(REFERENCE, bursts_per_h=0.0),
-    "days of 3 : 1": replace(REFERENCE, day=0.5),
-    "drift of 20 %": replace(REFERENCE, drift=0.2),
-    "six bursts an hour": replace(REFERENCE, bursts_per_h=6.0),
-    "a heavier tail": replace(REFERENCE, flat=5.0),
-    "a topic triples for six hours": replace(REFERENCE, tripled_h=(10.0, 16.0)),
-    "all of it": Trace(flat=5.0, day=0.5, drift=0.2, bursts_per_h=6.0, tripled_h=(10.0, 16.0)),
+    "no bursts": replace(BURSTS, bursts_per_h=0.0),
+    "larger bursts": BURSTS,
+    "larger bursts, another seed": replace(BURSTS, seed=2),
+    "larger bursts, a third seed": replace(BURSTS, seed=3),
+    "larger bursts, no days": replace(BURSTS, day=0.0),
+    "larger bursts, days of 3 : 1": replace(BURSTS, day=0.5),
+    "larger bursts, drift of 20 %": replace(BURSTS, drift=0.2),
+    "larger bursts, six an hour": replace(BURSTS, bursts_per_h=6.0),
+    "larger bursts, a heavier tail": replace(BURSTS, flat=5.0),
+    "larger bursts, a topic triples for six hours": replace(BURSTS, tripled_h=(10.0, 16.0)),
+    "all of it": replace(BURSTS, flat=5.0, day=0.5, drift=0.2, bursts_per_h=6.0, tripled_h=(10.0, 16.0)),
 }
 
 WAYS: Mapping[str, Settings] = {
@@ -227,18 +231,22 @@ def lent_share(before: EnumeratorState, after: EnumeratorState) -> float:
     return sum(part.size for reader, part in ranges if after.splits[part.split].owner != reader) / max(1, total)
 
 
-def kept(figures: Mapping[str, Any]) -> None:
-    """Write the figures beside those of other measurements."""
+def kept(setup: Mapping[str, Any], traces: Mapping[str, Any]) -> None:
+    """Write the figures of traces beside those of other traces and other measurements."""
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    RESULTS.write_text(json.dumps({**known, "skew": figures}, indent=2, sort_keys=True) + "\n")
+    earlier = known.get("skew", {}).get("traces", {})
+    found = {**known, "skew": {"setup": setup, "traces": {**earlier, **traces}}}
+    RESULTS.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
 
 
 def main() -> None:
-    """Run all traces, the reference with every way to choose owners."""
+    """Run all traces, or those that are named, the reference with every way to choose owners."""
     quick = "--quick" in sys.argv
+    named = [name for name in sys.argv[1:] if name != "--quick"] or list(TRACES)
     batches = 1_000 if quick else BATCHES
     found: dict[str, Any] = {}
-    for name, trace in TRACES.items():
+    for name in named:
+        trace = TRACES[name]
         ways = WAYS if trace == REFERENCE else {way: WAYS[way] for way in ("rate", "count", "hash", "global")}
         shares = [float(rates.max() / rates.sum()) for rates in rates_of(trace, batches)]
         found[name] = {
@@ -250,7 +258,7 @@ def main() -> None:
             print(f"{name:32} {way:24} {figures}", flush=True)
     setup = {"splits": SPLITS, "readers": READERS, "batches": batches, "batch_s": BATCH_S, "balance_default": COUNT}
     if not quick:
-        kept({"setup": setup, "traces": found})
+        kept(setup, found)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,99 @@
+"""Owners by work: who may read what, how many moves, what each is worth, and that order and repetition change nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evensplit.core.assign.by_rate import RateOwners, by_rate
+from evensplit.core.model import Cluster, Readable, SplitId
+
+split_ids = st.builds(SplitId, st.sampled_from(["a", "b"]), st.sampled_from(["t", "u"]), st.integers(0, 9))
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> dict[str, object]:
+    splits = sorted(draw(st.sets(split_ids, min_size=1, max_size=24)))
+    readers = tuple(range(draw(st.integers(1, 6))))
+    named = st.sampled_from([Cluster("a"), Cluster("b")])
+    return {
+        "splits": splits,
+        "readers": readers,
+        "weight": {split: draw(st.integers(1, 5000)) for split in splits},
+        "previous": draw(st.dictionaries(st.sampled_from(splits), st.integers(0, 7))),
+        "eligible": draw(st.dictionaries(st.sampled_from(readers), st.sets(named).map(tuple), max_size=3)),
+        "capacity": draw(st.dictionaries(st.sampled_from(readers), st.integers(1, 5))),
+        "per_cluster": draw(st.booleans()),
+        "gain_percent": draw(st.integers(0, 30)),
+        "moves_max": draw(st.none() | st.integers(0, 5)),
+    }
+
+
+def solved(instance: Mapping[str, object], **changed: object) -> RateOwners:
+    given = {**instance, **changed}
+    return by_rate(given.pop("splits"), given.pop("readers"), given.pop("weight"), **given)  # type: ignore[arg-type]
+
+
+def may_read(instance: Mapping[str, object], reader: int, split: SplitId) -> bool:
+    eligible: Mapping[int, tuple[Readable, ...]] = instance["eligible"]  # type: ignore[assignment]
+    return reader not in eligible or Cluster(split.cluster) in eligible[reader]
+
+
+def valid(instance: Mapping[str, object]) -> dict[SplitId, int]:
+    """The previous owners that are there and may still read what they have."""
+    previous: Mapping[SplitId, int] = instance["previous"]  # type: ignore[assignment]
+    readers: tuple[int, ...] = instance["readers"]  # type: ignore[assignment]
+    return {key: one for key, one in previous.items() if one in readers and may_read(instance, one, key)}
+
+
+def levels(instance: Mapping[str, object], owner: Mapping[SplitId, int]) -> dict[int, float]:
+    load = dict.fromkeys(instance["readers"], 0)  # type: ignore[call-overload]
+    for split, reader in owner.items():
+        load[reader] += instance["weight"][split]  # type: ignore[index]
+    return {one: load[one] / instance["capacity"].get(one, 1) for one in load}  # type: ignore[attr-defined]
+
+
+@given(instances())
+def test_every_split_has_one_owner_that_may_read_it_and_moves_are_bounded(instance: dict[str, object]) -> None:
+    found = solved(instance).owner
+    for split in instance["splits"]:  # type: ignore[attr-defined]
+        able = [one for one in instance["readers"] if may_read(instance, one, split)]  # type: ignore[attr-defined]
+        assert found.get(split) in (able or [None])
+    moved = sum(found[split] != owner for split, owner in valid(instance).items())
+    most: int | None = instance["moves_max"]  # type: ignore[assignment]
+    assert most is None or moved <= most
+
+
+@given(instances(), st.randoms(use_true_random=False))
+def test_neither_order_nor_a_second_run_changes_it(instance: dict[str, object], shuffle: random.Random) -> None:
+    found = solved(instance)
+    for name in ("weight", "previous", "eligible", "capacity"):
+        items = list(instance[name].items())  # type: ignore[attr-defined]
+        shuffle.shuffle(items)
+        instance[name] = dict(items)
+    assert solved(instance) == found
+    if found.level and instance["moves_max"] is not None:
+        assert solved(instance, previous=found.owner).owner == found.owner
+
+
+@given(instances(), st.booleans())
+def test_no_move_is_below_the_gain(instance: dict[str, object], swaps: bool) -> None:
+    """One change at a time: the higher level of its two readers falls by more than the gain for each split that moves."""
+    placed = solved(instance, moves_max=0, per_cluster=False).owner
+    if not placed:
+        return
+    instance["splits"] = sorted(placed)
+    after = solved(instance, previous=placed, moves_max=1 + swaps, per_cluster=False).owner
+    moved = [split for split in placed if after[split] != placed[split]]
+    touched = {reader for split in moved for reader in (placed[split], after[split])}
+    if len(touched) != 2:
+        # None, or two changes with several readers.
+        return
+    was, now = levels(instance, placed), levels(instance, after)
+    room = sum(instance["capacity"].get(one, 1) for one in instance["readers"])  # type: ignore[attr-defined]
+    mean = sum(instance["weight"][split] for split in placed) / room  # type: ignore[index]
+    least = len(moved) * instance["gain_percent"] / 100 * mean  # type: ignore[operator]
+    assert max(was[one] for one in touched) - max(now[one] for one in touched) > least * (1 - 1e-9)

@@ -1,0 +1,159 @@
+"""balance=rate: how rates are measured, rounded and kept, and when owners change for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from evensplit.core.machine.events import (
+    BatchOpened,
+    BatchPlanned,
+    ClusterPollFailed,
+    ParallelismChanged,
+    SettingsChanged,
+    TimePassed,
+)
+from evensplit.core.model import SplitId
+from evensplit.core.policies import POLICIES
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.rates import moves_left, rounded, with_moves
+from evensplit.core.state.settings import RATE, Settings
+from tests.support.enumeration import EAST, Enumeration
+
+MINUTE_MS = 60_000
+BEGIN_MS = 1_700_000_000_000
+
+
+class Query(Enumeration):
+    """A query with batches a minute apart."""
+
+    def __init__(self, readers: int, splits: int, **settings: object) -> None:
+        super().__init__(readers, Settings(balance=RATE, **settings))  # type: ignore[arg-type]
+        self.minute = 0
+        self.tell(TimePassed(BEGIN_MS))
+        self.discover(EAST, t=splits)
+        self.register()
+
+    def batch(self, *sizes: int, minutes: int = 1) -> None:
+        self.minute += minutes
+        read = {SplitId("east", "t", at): size for at, size in enumerate(sizes)}
+        ends = {key: (self.state.splits[key].position or 0) + size for key, size in read.items()}
+        self.tell(TimePassed(BEGIN_MS + self.minute * MINUTE_MS), BatchOpened(), BatchPlanned(ends))
+
+    def rates(self) -> list[int]:
+        return [split.rate for split in self.state.splits.values()]
+
+
+def test_the_first_batch_begins_the_measure_and_the_next_ones_are_measured() -> None:
+    one = Query(2, 3)
+    one.batch(5000, 0, 7)
+    assert one.rates() == [0, 0, 0]
+    one.batch(960, 0, 20)
+    assert one.rates() == [960, 1, 20]
+
+
+def test_a_restart_goes_on_from_what_is_written() -> None:
+    one = Query(2, 2)
+    one.batch(100, 100)
+    one.batch(960, 20)
+    one.restart(one.commit())
+    one.register()
+    one.tell(TimePassed(BEGIN_MS + 2 * MINUTE_MS))
+    one.discover(EAST, t=2)
+    one.batch(9600, 200, minutes=10)
+    assert one.rates() == [960, 20]
+    assert decode(encode(one.state)) == one.state
+
+
+def test_an_idle_world_stays_byte_for_byte_the_same() -> None:
+    one = Query(2, 2)
+    one.batch(100, 100)
+    one.batch(960, 20)
+    before = {**encode(one.state), "revision": 0, "check": ""}
+    one.batch(minutes=60)
+    assert {**encode(one.state), "revision": 0, "check": ""} == before
+
+
+def test_a_cluster_that_is_away_keeps_its_rates_and_is_measured_over_the_whole_time_when_it_is_back() -> None:
+    one = Query(1, 2)
+    one.batch(100, 100)
+    one.batch(960, 20)
+    one.tell(ClusterPollFailed("east", "away"))
+    one.batch(960, 0)
+    assert one.rates() == [960, 20]
+    one.batch(960, 40)
+    assert one.rates() == [960, 20]
+
+
+def test_small_changes_change_no_rate_and_slow_ones_arrive() -> None:
+    assert rounded(1_010_000, 1000) == 1000
+    assert rounded(1_030_000, 1000) == 1024
+    assert rounded(1, 0) == 1
+    rate = 1000
+    for milli in range(1_000_000, 2_000_000, 1000):
+        rate = rounded(milli, rate)
+        assert abs(rate - milli / 1000) <= 0.03 * rate
+
+
+def test_owners_are_dealt_by_rates_once_and_then_few_move_an_hour() -> None:
+    one = Query(2, 8)
+    one.batch(*[10] * 8)
+    one.batch(800, 800, 800, 800, 100, 100, 100, 100)
+    assert one.state.rate_moves == ()
+    moves = []
+    for _ in range(120):
+        before = one.owners()
+        one.batch(100, 100, 100, 100, 800, 400, 800, 100)
+        moves.append(sum(before[key] != owner for key, owner in one.owners().items()))
+    assert sum(moves) > 0
+    assert max(sum(moves[at : at + 60]) for at in range(60)) <= 1
+
+
+def test_moves_of_the_last_hour_survive_a_restart() -> None:
+    one = Query(2, 4, moves_per_hour=2)
+    one.batch(*[10] * 4)
+    one.batch(*[100] * 4)
+    for _ in range(20):
+        one.batch(1000, 1, 1000, 1)
+    made = one.state.rate_moves
+    assert made
+    one.restart(one.commit())
+    assert one.state.rate_moves == made
+
+
+def test_more_readers_get_their_share_at_once() -> None:
+    one = Query(2, 12)
+    one.batch(*[10] * 12)
+    one.batch(*[600] * 12)
+    one.tell(ParallelismChanged(4))
+    one.register()
+    assert one.loads() == [3, 3, 3, 3]
+
+
+def test_readers_have_as_much_as_they_take() -> None:
+    one = Query(2, 12, capacities=((0, 3),))
+    one.batch(*[10] * 12)
+    one.batch(*[600] * 12)
+    assert one.loads() == [9, 3]
+
+
+def test_with_counts_again_nothing_of_rates_is_left() -> None:
+    one = Query(2, 2)
+    one.batch(100, 100)
+    one.batch(960, 20)
+    one.tell(SettingsChanged(Settings()))
+    assert one.rates() == [0, 0]
+    assert encode(one.state)["evensplit"] == 4
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_only_some_policies_go_with_rates(policy: str) -> None:
+    assert bool(Settings(policy=policy, balance=RATE).problems()) == (policy not in ("balanced", "sticky"))
+
+
+def test_moves_count_for_an_hour_also_when_the_clock_was_set_back() -> None:
+    moves = with_moves((), 2, BEGIN_MS)
+    assert moves_left(moves, 3, BEGIN_MS + 60 * MINUTE_MS) == 1
+    assert moves_left(moves, 3, BEGIN_MS + 61 * MINUTE_MS) == 3
+    assert moves_left(moves, 3, BEGIN_MS - 30 * MINUTE_MS) == 1
+    assert moves_left(moves, 3, BEGIN_MS - 61 * MINUTE_MS) == 3
+    assert with_moves(moves, 1, BEGIN_MS + 90 * MINUTE_MS) == ((BEGIN_MS // MINUTE_MS + 90, 1),)
