@@ -1,4 +1,4 @@
-"""Owners by work: who may read what, how many moves, what each is worth, and that order and repetition change nothing."""
+"""Owners by work: who may read what, how many moves, what each is worth; order and repetition change nothing."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_neither_order_nor_a_second_run_changes_it(instance: dict[str, object], 
 
 @given(instances(), st.booleans())
 def test_no_move_is_below_the_gain(instance: dict[str, object], swaps: bool) -> None:
-    """One change at a time: the higher level of its two readers falls by more than the gain for each split that moves."""
+    """One change at a time: the higher level of its two readers falls by more than the gain for each move."""
     placed = solved(instance, moves_max=0, per_cluster=False).owner
     if not placed:
         return

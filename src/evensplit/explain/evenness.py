@@ -21,7 +21,7 @@ from evensplit.core.assign.solver.duals import Holdings, holdings, lowest_levels
 from evensplit.core.assign.solver.problem import NOBODY, IntArray, Problem
 from evensplit.core.model import Readable, SplitId
 from evensplit.core.policies import BALANCED, EXACT, STICKY
-from evensplit.core.state.settings import ALWAYS, PER_CLUSTER, Settings
+from evensplit.core.state.settings import ALWAYS, COUNT, PER_CLUSTER, Settings
 from evensplit.core.state.state import EnumeratorState, as_named
 from evensplit.core.text import counted
 
@@ -51,6 +51,8 @@ class Evenness:
     @property
     def promised(self) -> bool:
         """Whether the settings promise owners that are always as even as possible."""
+        if self.settings.balance != COUNT:
+            return False
         return self.settings.rebalance == ALWAYS and self.settings.policy in EXACT and self.settings.policy != STICKY
 
     def statement(self) -> str:
@@ -95,6 +97,8 @@ class Evenness:
         }
 
     def _allowed(self) -> str:
+        if self.settings.balance != COUNT:
+            return f"balance={self.settings.balance} allows this"
         if self.settings.policy == STICKY or self.settings.rebalance == ALWAYS:
             return f"policy={self.settings.policy} allows this"
         return f"rebalance={self.settings.rebalance} allows this"
