@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.core.assign.by_rate import RateOwners, by_rate
+from evensplit.core.assign.rate_proof import problems, prove
 from evensplit.core.model import Cluster, Readable, SplitId
 
 split_ids = st.builds(SplitId, st.sampled_from(["a", "b"]), st.sampled_from(["t", "u"]), st.integers(0, 9))
@@ -97,3 +99,16 @@ def test_no_move_is_below_the_gain(instance: dict[str, object], swaps: bool) -> 
     mean = sum(instance["weight"][split] for split in placed) / room  # type: ignore[index]
     least = len(moved) * instance["gain_percent"] / 100 * mean  # type: ignore[operator]
     assert max(was[one] for one in touched) - max(now[one] for one in touched) > least * (1 - 1e-9)
+
+
+@given(instances(), st.integers(1, 100))
+def test_the_proof_holds_by_a_check_that_searches_for_nothing_and_another_one_does_not(
+    instance: dict[str, object], more: int
+) -> None:
+    owner = solved(instance).owner
+    rest = [instance[name] for name in ("readers", "weight", "eligible", "capacity")]
+    proof = prove(owner, *rest)  # type: ignore[arg-type]
+    assert problems(proof, owner, *rest) == ()  # type: ignore[arg-type]
+    assert proof.bound <= proof.level_max
+    for wrong in (replace(proof, bound=proof.bound + more), replace(proof, level_max=proof.level_max + more)):
+        assert len(problems(wrong, owner, *rest)) == 1  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ settings: `hash` promises nothing, and can be even all the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -17,11 +17,13 @@ from evensplit.core.assign.assignment import solve
 from evensplit.core.assign.certificate import Certificate
 from evensplit.core.assign.interning import intern
 from evensplit.core.assign.proof import moves, optimal_levels, squares_bound
+from evensplit.core.assign.rate_proof import RateProof, prove
 from evensplit.core.assign.solver.duals import Holdings, holdings, lowest_levels, shortest_potentials
 from evensplit.core.assign.solver.problem import NOBODY, IntArray, Problem
 from evensplit.core.model import Readable, SplitId
 from evensplit.core.policies import BALANCED, EXACT, STICKY
-from evensplit.core.state.settings import ALWAYS, COUNT, PER_CLUSTER, Settings
+from evensplit.core.state import rates
+from evensplit.core.state.settings import ALWAYS, COUNT, PER_CLUSTER, RATE, Settings
 from evensplit.core.state.state import EnumeratorState, as_named
 from evensplit.core.text import counted
 
@@ -42,6 +44,8 @@ class Evenness:
     """Nothing moved, and without a move nothing is more even."""
     unknown: str = ""
     """Why nothing is proven."""
+    work: RateProof | None = None
+    """With `balance=rate`: how even the readers' work is, as far as rates are known."""
 
     @property
     def even(self) -> bool | None:
@@ -56,6 +60,17 @@ class Evenness:
         return self.settings.rebalance == ALWAYS and self.settings.policy in EXACT and self.settings.policy != STICKY
 
     def statement(self) -> str:
+        """Say how even the owners are by counts and, where they are balanced by work, by that."""
+        counts = self._counts()
+        if self.work is None:
+            return counts
+        busiest, least = f"{float(self.work.level_max):,.0f}", f"{float(self.work.bound):,.0f}"
+        return (
+            f"by work, the busiest reader has {busiest} offsets a minute, where {least} is the least possible "
+            f"({self.work.gap:.1%} above it); by counts, {counts}"
+        )
+
+    def _counts(self) -> str:
         """Say in a sentence how even the owners are, and how many moves that took.
 
         A move counts if the partition could have stayed: its reader is still there, and may still read it.
@@ -119,6 +134,8 @@ class Ownership:
     eligible: Mapping[int, tuple[Readable, ...]]
     """reader -> what it may read; a reader that is not in it may read everything."""
     settings: Settings
+    weights: Mapping[SplitId, int] = field(default_factory=dict)
+    """With `balance=rate`: what each split brings; empty as long as that is not known."""
 
 
 def ownership(before: EnumeratorState, after: EnumeratorState) -> Ownership:
@@ -133,6 +150,7 @@ def ownership(before: EnumeratorState, after: EnumeratorState) -> Ownership:
         after.assigned_readers,
         after.eligible,
         after.settings,
+        rates.weights(load) if after.settings.balance == RATE and rates.is_known(load) else {},
     )
 
 
@@ -183,7 +201,8 @@ def _proven(held: Ownership, cluster: str | None) -> Evenness:
         several = "partitions are with readers that may not read them"
         unknown = f"{counted(astray, one, several)} now"
         return Evenness(cluster, held.settings, unknown=unknown)
-    return Evenness(cluster, held.settings, *_certified(problem, owner, held.settings.policy))
+    work = prove(owners, readers, held.weights, there, dict(held.settings.capacities)) if held.weights else None
+    return Evenness(cluster, held.settings, *_certified(problem, owner, held.settings.policy), work=work)
 
 
 def _certified(problem: Problem, owner: IntArray, policy: str) -> tuple[int, Certificate, bool]:

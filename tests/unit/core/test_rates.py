@@ -17,6 +17,7 @@ from evensplit.core.policies import POLICIES
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.rates import moves_left, rounded, with_moves
 from evensplit.core.state.settings import RATE, Settings
+from evensplit.explain.evenness import evenness
 from tests.support.enumeration import EAST, Enumeration
 
 MINUTE_MS = 60_000
@@ -157,3 +158,14 @@ def test_moves_count_for_an_hour_also_when_the_clock_was_set_back() -> None:
     assert moves_left(moves, 3, BEGIN_MS - 30 * MINUTE_MS) == 1
     assert moves_left(moves, 3, BEGIN_MS - 61 * MINUTE_MS) == 3
     assert with_moves(moves, 1, BEGIN_MS + 90 * MINUTE_MS) == ((BEGIN_MS // MINUTE_MS + 90, 1),)
+
+
+def test_evenness_says_how_far_the_work_is_from_the_best() -> None:
+    one = Query(2, 4)
+    one.batch(*[10] * 4)
+    one.batch(100, 100, 100, 100)
+    (found,) = evenness(one.state, one.state)
+    assert found.statement() == (
+        "by work, the busiest reader has 200 offsets a minute, where 200 is the least possible (0.0% above it); "
+        "by counts, as even as possible; no partition moved that could have stayed"
+    )
