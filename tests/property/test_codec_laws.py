@@ -13,16 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.core.model import Cause, Cluster, ClusterState, HandedOut, Held, Loss, Split, SplitId, Topic
-from evensplit.core.policies import POLICIES
+from evensplit.core.policies import BY_RATE, POLICIES
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.reader_schema import ReaderSchema
-from evensplit.core.state.settings import PLANS, REBALANCES, SCOPES, Settings
+from evensplit.core.state.settings import BALANCES, PLANS, REBALANCES, SCOPES, Settings
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 offsets = st.integers(0, 2**63 - 1)
 revisions = st.integers(0, 9)
+pairs = st.dictionaries(st.integers(0, 99), st.integers(1, 99), max_size=3).map(lambda one: tuple(sorted(one.items())))
 
 schemas = st.just(ReaderSchema()) | st.builds(
     ReaderSchema,
@@ -137,7 +138,12 @@ def states(draw: st.DrawFn) -> EnumeratorState:
         task_offsets_max=draw(st.none() | st.integers(1, 10**12)),
         value_schema=draw(schemas),
         key_schema=draw(schemas),
+        gain_percent=draw(st.integers(0, 100)),
+        moves_per_hour=draw(st.none() | st.integers(0, 10**6)),
+        capacities=draw(pairs),
     )
+    if settings.policy in BY_RATE:
+        settings = replace(settings, balance=draw(st.sampled_from(BALANCES)))
     pinned = st.builds(SplitId, names, names, st.integers(0, 999))
     readable = st.builds(Cluster, names) | st.builds(Topic, names, names) | pinned
     pins = draw(st.dictionaries(st.integers(0, 50), st.lists(readable, max_size=3).map(tuple), max_size=3))
@@ -146,8 +152,8 @@ def states(draw: st.DrawFn) -> EnumeratorState:
     generation, begun = draw(st.integers(0, 10**6)), draw(st.booleans())
     lost, revision = draw(losses), draw(revisions)
     held = tuple(sorted(draw(st.sets(st.builds(Held, names, st.just("") | names), max_size=3))))
-    until = generation, begun, assigned_readers, lost, pins, revision, draw(times), held
-    return EnumeratorState(readers, clusters, by_id, settings, *until)
+    until = generation, begun, assigned_readers, lost, pins, revision, draw(times), held, draw(times)
+    return EnumeratorState(readers, clusters, by_id, settings, *until, draw(st.none() | pairs))
 
 
 @given(states())
