@@ -61,8 +61,8 @@ class Split(NamedTuple):
     `settled`: it is retained, and what was unread of it has been declared, or nothing was.
     `rate`: how many offsets a minute it brought lately, rounded; 0 as long as it has brought nothing. Kept with
     `balance=rate` only.
-    `record_bytes`: the bytes of one of its offsets on average, as tasks saw them lately, rounded up; 0 as long as none
-    has. Kept with a limit in bytes only.
+    `record_bytes`: the bytes of one of its offsets on average, as tasks saw them lately, rounded; 0 as long as none
+    has. Told with a limit in bytes only.
 
     A tuple, as `SplitId` is: a hundred thousand of them are made for one batch.
     """

@@ -44,6 +44,7 @@ class MicroBatches:
         self._options = options
         self._coordinator = coordinator
         self._counts_to = counts_to if options.reading.counts else None
+        self._beside = counts_to
         # Names this source of this run, for the listener that explains its batches.
         self._stream = "" if self._counts_to is None else secrets.token_hex(8)
         self.is_available_now = False
@@ -111,6 +112,10 @@ class MicroBatches:
             telling = Telling(self._counts_to, self._stream, revision_of(end), len(found))
             for one in found:
                 one.telling = telling
+        if self._options.limits.bytes:
+            sizes_to = self._coordinator.hear_sizes(self._beside)
+            for one in found:
+                one.sizes_to = sizes_to
         return found
 
     def commit(self, end: dict[str, Any]) -> None:

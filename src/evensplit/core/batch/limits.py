@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any
 
 from evensplit.core.model import Cluster, SplitId, Topic
 
@@ -15,12 +13,13 @@ OFFSETS, BYTES = "maxOffsetsPerTrigger", "maxBytesPerTrigger"
 ASSUMED_RECORD_BYTES = 1024
 """The bytes of an offset, where nothing is known of any."""
 
+KNOWN_OFFSETS = 16
+"""What was learned before counts like so many offsets: as nothing beside a batch of any size."""
+
+_DIGITS = 6
+
 Scope = Cluster | Topic
 """What a limit or a priority is of, if not of all."""
-
-
-def _nothing() -> Mapping[Any, Any]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class Caps:
 
     batch: int | None = None
     """Of everything; None: no limit."""
-    of: Mapping[Scope, int] = field(default_factory=_nothing)
+    of: Mapping[Scope, int] = field(default_factory=dict)
     """Of clusters and topics. Of what is not named there is no limit."""
 
     def __bool__(self) -> bool:
@@ -42,7 +41,7 @@ class Priority:
 
     order: tuple[Scope, ...] = ()
     """Each is read before the next ones, and all of them before what is not named."""
-    weights: Mapping[Scope, int] = field(default_factory=_nothing)
+    weights: Mapping[Scope, int] = field(default_factory=dict)
     """Shares of the limits, at least 1 each; used where there is no `order`."""
     others_weight: int = 1
     """The share of all that `weights` does not name, together."""
@@ -101,6 +100,17 @@ def full_sizes(known: Mapping[SplitId, int]) -> dict[SplitId, int]:
     average = {scope: -(-total // count) for scope, (count, total) in sums.items()}
     usual = average.get((), ASSUMED_RECORD_BYTES)
     return {key: size or average.get(key[:2]) or average.get(key[:1]) or usual for key, size in known.items()}
+
+
+def learned(known: int, offsets: int, taken: int) -> int:
+    """The bytes of an offset on average, after `offsets` of them, at least 1, had `taken` bytes together.
+
+    What was `known` before, 0 for nothing, counts like KNOWN_OFFSETS of them. It is rounded to 6 binary digits, and is
+    at least 1: so a state changes only where sizes do.
+    """
+    total, count = taken + known * KNOWN_OFFSETS, offsets + (KNOWN_OFFSETS if known else 0)
+    unit = 1 << max(0, (total // count).bit_length() - _DIGITS)
+    return max(1, (2 * total + count * unit) // (2 * count * unit) * unit)
 
 
 def scoped(limits: BatchLimits) -> Iterator[tuple[bool, Scope | None, int]]:

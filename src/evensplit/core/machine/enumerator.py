@@ -75,6 +75,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from evensplit.core.batch.limits import learned
 from evensplit.core.machine.data_loss import epoch_before, logs_observed, records_lost
 from evensplit.core.machine.discovery import (
     cluster_unreachable,
@@ -241,6 +242,10 @@ def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
         transaction.held = event.held
         if transaction.settings.balance == RATE:
             _measure(transaction, read)
+        for key in sorted(event.measured):
+            known = transaction.get(key)
+            if known is not None and known.active:
+                transaction.put(known._replace(record_bytes=learned(known.record_bytes, *event.measured[key])))
     note_planned(transaction, ranges)
     transaction.revision += 1
     transaction.begun = True

@@ -36,6 +36,13 @@ from evensplit.typed.decoding import AS_THEY_ARE, Decodings
 Counts = Mapping[str, tuple[int, int]]
 """Cluster -> records that the condition left out, keys and values that could not be decoded and became null."""
 
+Sizes = Mapping[SplitId, tuple[int, int]]
+"""Split -> offsets that were read, also those without a record, and the bytes of keys, values and headers in rows."""
+
+_FIXED_BYTES = {"key": 4, "value": 4, "topic": 4, "cluster": 4, "partition": 4, "timestampType": 4}
+_FIXED_BYTES |= {"offset": 8, "timestamp": 8}
+"""What each row takes in these columns, beside the text or the bytes in it."""
+
 
 @dataclass(frozen=True, slots=True)
 class LaneLimits:
@@ -71,6 +78,7 @@ def read_ranges(
     limits: LaneLimits | None = None,
     pool: Pool = POOL,
     count: Callable[[Counts], object] | None = None,
+    measure: Callable[[Sizes], object] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The records of `ranges`, each exactly once, in batches of `row_schema` of these columns, none empty.
 
@@ -100,7 +108,8 @@ def read_ranges(
     another id, the rest of the split's ranges is passed over. Each such loss is logged once, as a warning of the logger
     `evensplit`, with the largest number of offsets that it can be.
 
-    `count` is told at the end; closing this early ends the read without it. Idle connections go back to `pool`.
+    `count` and `measure` are told at the end; closing this early ends the read without it. Idle connections go back to
+    `pool`.
 
     Raises:
         ValueError: ranges that overlap or are upside down, or a cluster without settings.
@@ -116,7 +125,8 @@ def read_ranges(
     limits = limits or LaneLimits()
     reads = _reads(ranges, clusters, epochs)
     fetcher = _fetcher(reads, clusters, pool, topic_ids or {}, cluster_ids or {}, skip_lost, limits)
-    return _read(fetcher, _rows(columns, limits, null_timestamps, decodings), count)
+    rows = _rows(columns, limits, null_timestamps, decodings, measured=measure is not None)
+    return _read(fetcher, rows, count, measure)
 
 
 def read_headers(
@@ -201,6 +211,12 @@ class _Rows(NamedTuple):
     batch_bytes_max: int
     counts: dict[str, tuple[int, int]]
     """As `Counts`, so far."""
+    fixed_bytes: int
+    """What each row takes, beside texts, keys, values and headers."""
+    names: frozenset[str]
+    """Columns with the name of a topic or a cluster."""
+    sizes: dict[SplitId, tuple[int, int]] | None
+    """As `Sizes`, so far; None: they are not wanted."""
 
     def handed_out(self) -> pa.RecordBatch:
         """The rows so far; begins anew."""
@@ -212,8 +228,19 @@ class _Rows(NamedTuple):
             before = self.counts.get(cluster, (0, 0))
             self.counts[cluster] = before[0] + filtered, before[1] + faults
 
+    def measure(self, split: SplitId, offsets: int, rows: int, taken: int) -> None:
+        """Add to the sizes of a split `offsets` that became so many rows, in columns of `taken` bytes."""
+        if self.sizes is None:
+            return
+        for name, text in (("cluster", split.cluster), ("topic", split.topic)):
+            taken -= rows * len(text.encode()) if name in self.names else 0
+        before = self.sizes.get(split, (0, 0))
+        self.sizes[split] = before[0] + offsets, before[1] + max(0, taken - rows * self.fixed_bytes)
 
-def _rows(columns: tuple[str, ...], limits: LaneLimits, null_timestamps: bool, decodings: Decodings) -> _Rows:
+
+def _rows(
+    columns: tuple[str, ...], limits: LaneLimits, null_timestamps: bool, decodings: Decodings, *, measured: bool
+) -> _Rows:
     builder = ColumnBuilder(
         columns=columns,
         rows_max=limits.rows_max,
@@ -226,7 +253,10 @@ def _rows(columns: tuple[str, ...], limits: LaneLimits, null_timestamps: bool, d
         condition=decodings.condition,
     )
     schema = row_schema(columns, decodings.key, decodings.value)
-    return _Rows(builder, schema, decodings, limits.batch_bytes_max, {})
+    fixed_bytes = sum(_FIXED_BYTES.get(name, 0) for name in columns)
+    names = frozenset(columns) & {"topic", "cluster"}
+    sizes: dict[SplitId, tuple[int, int]] | None = {} if measured else None
+    return _Rows(builder, schema, decodings, limits.batch_bytes_max, {}, fixed_bytes, names, sizes)
 
 
 def _reads(
@@ -239,7 +269,12 @@ def _reads(
     return reads
 
 
-def _read(fetcher: Fetcher, rows: _Rows, count: Callable[[Counts], object] | None) -> Iterator[pa.RecordBatch]:
+def _read(
+    fetcher: Fetcher,
+    rows: _Rows,
+    count: Callable[[Counts], object] | None,
+    measure: Callable[[Sizes], object] | None,
+) -> Iterator[pa.RecordBatch]:
     builder = rows.builder
     try:
         for data, spans in fetcher.responses():
@@ -260,6 +295,8 @@ def _read(fetcher: Fetcher, rows: _Rows, count: Callable[[Counts], object] | Non
         fetcher.close()
     if count is not None:
         count(rows.counts)
+    if measure is not None:
+        measure(rows.sizes or {})
 
 
 def _decode(data: bytearray, span: Span, rows: _Rows, fetcher: Fetcher) -> Iterator[pa.RecordBatch]:
@@ -268,6 +305,7 @@ def _decode(data: bytearray, span: Span, rows: _Rows, fetcher: Fetcher) -> Itera
     cluster, topic, partition = span.read.split
     begin, offset, aborted = span.begin, span.start, span.aborted
     while True:
+        taken = builder.nbytes
         try:
             appended = builder.append(
                 data,
@@ -282,6 +320,7 @@ def _decode(data: bytearray, span: Span, rows: _Rows, fetcher: Fetcher) -> Itera
             )
         except KernelError as error:
             raise refused_by_kernel(span.read.split, offset, data, begin, error, rows.batch_bytes_max) from error
+        rows.measure(span.read.split, appended.offset_next - offset, appended.rows, builder.nbytes - taken)
         begin, offset = appended.position, appended.offset_next
         if not appended.stopped:
             break

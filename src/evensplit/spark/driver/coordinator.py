@@ -11,13 +11,7 @@ from evensplit.core.batch.plan import batch_ranges, plan_batch
 from evensplit.core.batch.plan_summary import told_plan
 from evensplit.core.batch.tasks import plan_tasks
 from evensplit.core.machine.enumerator import Step, step
-from evensplit.core.machine.events import (
-    BatchOpened,
-    Event,
-    ParallelismChanged,
-    ReaderRegistered,
-    TimePassed,
-)
+from evensplit.core.machine.events import BatchOpened, Event, ParallelismChanged, ReaderRegistered, TimePassed
 from evensplit.core.machine.skipped_records import is_unsaid
 from evensplit.core.model import ClusterState, SplitId
 from evensplit.core.state.codec import same
@@ -48,6 +42,7 @@ from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 from evensplit.spark.task.deferred_bounds import DeferredBounds, carry
 from evensplit.spark.task.partition import ReaderPartition, input_partitions
+from evensplit.spark.task.telling import Destination
 
 log = logging.getLogger("evensplit")
 
@@ -276,6 +271,10 @@ class Coordinator:
             registries=self._registries([end.clusters[name] for name in read]),
         )
 
+    def hear_sizes(self, beside: Destination | None) -> Destination | None:
+        """Where tasks tell how many bytes they have read, for limits in bytes; see `RecordSizes.listen`."""
+        return self._ends.sizes.listen(beside)
+
     def kept(self, revision: int) -> None:
         """Spark has kept the state of `revision` for good: no batch that begins before it is planned again."""
         self._durable = max(self._durable, revision)
@@ -284,6 +283,7 @@ class Coordinator:
         """Drop all connections."""
         self._monitor.close()
         self._metadata.close()
+        self._ends.sizes.close()
 
     def _open(self, start: EnumeratorState, repeated: Sequence[Batch]) -> EnumeratorState:
         """Open a batch at `start`. The session goes on if `start` is the result of the last plan.

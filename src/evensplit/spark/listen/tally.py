@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import selectors
 import socket
@@ -13,10 +14,10 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evensplit.errors import line_of
-from evensplit.spark.task.telling import MESSAGE_BYTES_MAX, TAKEN, Destination, Message, Told, unpack
+from evensplit.spark.task.telling import MESSAGE_BYTES_MAX, TAKEN, Destination, Message, Sized, Told, unpack
 
 if TYPE_CHECKING:
     from evensplit.explain.record_counts import RecordCounts
@@ -65,6 +66,9 @@ class Tally:
 
     def take(self, told: Message) -> None:
         """Add what a task, or the driver's side of a batch, tells."""
+        if isinstance(told, Sized):
+            # Not for this process.
+            return
         if not isinstance(told, Told):
             self._keep(told)
             return
@@ -129,16 +133,24 @@ TALLY = Tally()
 """That of this process."""
 
 
+class Taker(Protocol):
+    """Takes messages, from any thread."""
+
+    def take(self, told: Message) -> None:
+        """Take in what a message says."""
+        ...
+
+
 class Receiver:
     """Takes messages at `destination`, in a daemon thread. Whatever arrives, it keeps little and raises nothing."""
 
-    def __init__(self, tally: Tally, bind: str, host: str, port: int) -> None:
+    def __init__(self, tally: Taker, bind: str, host: str, port: int) -> None:
         """Listen at the address `bind`, which tasks reach as `host`. Raises OSError."""
         family = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0][0]
         self._socket = socket.create_server((bind, port), family=family, backlog=CONNECTIONS_MAX)
         self._socket.setblocking(False)
         secret = secrets.token_bytes(SECRET_BYTES)
-        self.destination = Destination(host, self._socket.getsockname()[1], secret)
+        self.destination = Destination(host, self._socket.getsockname()[1], secret, bind)
         self._tally = tally
         self._open: OrderedDict[socket.socket, bytearray] = OrderedDict()
         self._selector = selectors.DefaultSelector()
@@ -233,6 +245,31 @@ def receive(context: Any, port: int) -> Destination | None:
     except Exception as error:
         log.warning("records that are left out, undecodable or written are not counted: %s", line_of(error))
         return None
+
+
+def receive_beside(taker: Taker, other: Destination | None) -> Receiver | None:
+    """A receiver in another process on the driver's machine; None where nothing can be received, which is logged.
+
+    `other`: that of the user's process, whose address it has; None: there is none, and it is reached at the address
+    that this machine has towards others, or at SPARK_LOCAL_IP.
+    """
+    try:
+        host = other.host if other is not None else os.environ.get("SPARK_LOCAL_IP") or _own_address()
+        bind = host if other is None else other.bind or host
+        return Receiver(taker, bind, host, 0)
+    except OSError as error:
+        log.warning("tasks cannot tell how long records are, which maxBytesPerTrigger goes by: %s", line_of(error))
+        return None
+
+
+def _own_address() -> str:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent: the kernel says by which address it would be.
+            probe.connect(("192.0.2.1", 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return _LOOPBACK
 
 
 _receivers: dict[tuple[str, int], Receiver] = {}

@@ -14,7 +14,7 @@ from evensplit.core.batch.plan import ReaderPlan
 from evensplit.core.model import Range, RangeEpochs, Split, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.kafka.fetch.look_ahead import LookAhead, Spare
-from evensplit.kafka.fetch.reader import Counts, LaneLimits, read_ranges
+from evensplit.kafka.fetch.reader import Counts, LaneLimits, Sizes, read_ranges
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.options.reading import ReadOptions
@@ -22,7 +22,7 @@ from evensplit.spark.task.deferred_bounds import DeferredBounds, bind, looking_u
 from evensplit.typed.decoding import FAIL, Decodings
 
 if TYPE_CHECKING:
-    from evensplit.spark.task.telling import Telling
+    from evensplit.spark.task.telling import Destination, Telling
 
 
 class ReaderPartition(InputPartition):
@@ -34,7 +34,8 @@ class ReaderPartition(InputPartition):
     `cluster_ids`: cluster -> what it called itself when the ranges were planned; empty where that is not known.
     `epochs`: split -> what is known of the leader epochs around what the whole batch reads of it.
     `registries`: cluster -> the schema registry of its producers, where that is needed.
-    `telling`: how the task tells what it counts; None: it cannot. Set by who knows.
+    `telling`: how the task tells what it counts; None: it cannot. `sizes_to`: where it tells how many bytes the offsets
+    of its splits have; None: nowhere. Both are set by who knows.
     `late`: which of the ranges begin and end where their logs do when they are read; these may be empty here.
     """
 
@@ -64,6 +65,7 @@ class ReaderPartition(InputPartition):
         self.epochs = epochs or {}
         self.registries = registries or {}
         self.telling: Telling | None = None
+        self.sizes_to: Destination | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The pickled state: plain tuples, since pickle calls Python code for each named one."""
@@ -183,6 +185,7 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         null_timestamps=reading.null_timestamps,
         limits=LaneLimits(batch_bytes_max=reading.batch_bytes_max),
         count=_count(partition) if reading.counts else None,
+        measure=None if partition.sizes_to is None else _measure(partition.sizes_to),
     )
     return iter(LookAhead(batches, Spare()))
 
@@ -192,6 +195,13 @@ def _count(partition: ReaderPartition) -> Callable[[Counts], None]:
     from evensplit.spark.task.telling import tell
 
     return partial(tell, partition.telling, partition.task)
+
+
+def _measure(to: Destination) -> Callable[[Sizes], None]:
+    """What takes the sizes of the splits of the task."""
+    from evensplit.spark.task.telling import tell_sizes
+
+    return partial(tell_sizes, to)
 
 
 def _decodings(reading: ReadOptions, registries: Mapping[str, RegistrySettings]) -> Decodings:

@@ -7,6 +7,8 @@ secret, but signed, so that nobody else can add to the counts.
     JSON, in UTF-8      of a task that has read:
                         {"stream": text, "revision": number, "task": number, "tasks": number,
                          "clusters": {cluster: [filtered, undecodable]}}
+                        of a task that has read, to what plans the batches:
+                        {"sizes": [[cluster, topic, partition, offsets, bytes], …]}
                         of the driver's side of a batch that was written:
                         {"written": `WriteReport.to_json`}
 
@@ -25,6 +27,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from evensplit.core.model import SplitId
 
 if TYPE_CHECKING:
     from evensplit.explain.written import WriteReport
@@ -46,7 +50,9 @@ WAIT_S = 0.5
 REST_S = 60.0
 """For so long a process sends nothing after a message that was not taken in time."""
 
+_SIZE_BYTES_MAX = 48 << 10
 _MAC_BYTES = 32
+_SIZES = "sizes"
 _WRITTEN = "written"
 
 
@@ -57,6 +63,8 @@ class Destination:
     host: str
     port: int
     secret: bytes = field(repr=False)
+    bind: str = ""
+    """The address that is listened at; empty: `host`."""
 
 
 class Told(NamedTuple):
@@ -83,12 +91,25 @@ class Telling(NamedTuple):
     tasks: int
 
 
-Message: TypeAlias = "Told | WriteReport"
+class Sized(NamedTuple):
+    """What a task has read of some splits. A task of many splits has several messages."""
+
+    splits: Mapping[SplitId, tuple[int, int]]
+    """Split -> offsets, at least 1, and the bytes of keys, values and headers in rows."""
+
+
+Message: TypeAlias = "Told | Sized | WriteReport"
 
 
 def pack(message: Message, secret: bytes) -> bytes:
     """The bytes of a message."""
-    said = message._asdict() if isinstance(message, Told) else {_WRITTEN: message.to_json()}
+    said: dict[str, Any]
+    if isinstance(message, Told):
+        said = message._asdict()
+    elif isinstance(message, Sized):
+        said = {_SIZES: [[*split, *size] for split, size in message.splits.items()]}
+    else:
+        said = {_WRITTEN: message.to_json()}
     body = json.dumps(said, separators=(",", ":")).encode()
     return hmac.digest(secret, body, "sha256") + body
 
@@ -105,6 +126,8 @@ def unpack(message: bytes, secret: bytes) -> Message | None:
             from evensplit.explain.written import written_of
 
             return written_of(said[_WRITTEN])
+        if _SIZES in said:
+            return _sized(said[_SIZES])
         clusters = {str(name): (int(filtered), int(bad)) for name, (filtered, bad) in said["clusters"].items()}
         told = Told(str(said["stream"]), int(said["revision"]), int(said["task"]), int(said["tasks"]), clusters)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
@@ -112,6 +135,13 @@ def unpack(message: bytes, secret: bytes) -> Message | None:
         return None
     possible = 0 <= told.task < told.tasks <= TASKS_MAX and all(min(one) >= 0 for one in clusters.values())
     return told if possible else None
+
+
+def _sized(rows: list[list[Any]]) -> Sized | None:
+    splits: dict[SplitId, tuple[int, int]] = {}
+    for cluster, topic, partition, offsets, taken in rows:
+        splits[SplitId(str(cluster), str(topic), int(partition))] = int(offsets), int(taken)
+    return Sized(splits) if all(offsets > 0 <= taken for offsets, taken in splits.values()) else None
 
 
 class Messenger:
@@ -188,6 +218,22 @@ def tell(telling: Telling | None, task: int, counted: Mapping[str, tuple[int, in
             f"{filtered:,}",
             f"{undecodable:,}",
         )
+
+
+def tell_sizes(to: Destination, sizes: Mapping[SplitId, tuple[int, int]]) -> None:
+    """Tell what a task has read of each split, once it has read everything. What does not arrive is not missed."""
+    rest = {split: size for split, size in sizes.items() if size[0] > 0}
+    while rest:
+        part: dict[SplitId, tuple[int, int]] = {}
+        length = 0
+        for split, size in rest.items():
+            length += len(json.dumps([*split, *size])) + 1
+            if part and length > _SIZE_BYTES_MAX:
+                break
+            part[split] = size
+        rest = {split: size for split, size in rest.items() if split not in part}
+        if not MESSENGER.tell(Sized(part), to):
+            return
 
 
 def tell_written(to: Destination | None, report: WriteReport) -> None:

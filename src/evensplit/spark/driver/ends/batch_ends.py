@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from evensplit.core.batch.alignment import Cut
 from evensplit.core.batch.ends import is_held_back, unread
@@ -15,6 +16,7 @@ from evensplit.core.machine.rebalance import unreadable_splits
 from evensplit.core.model import Held, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.spark.driver.ends.aligned_ends import AlignedEnds
+from evensplit.spark.driver.ends.record_sizes import RecordSizes
 from evensplit.spark.driver.ends.unknown_names import UnknownNames
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
 from evensplit.spark.options.spec.limits import ALIGNMENT
@@ -35,6 +37,8 @@ class BatchEnds:
         self._aligned = None
         if limits.alignment_ms is not None:
             self._aligned = AlignedEnds(limits, limits.alignment_ms, monitor, scheduler)
+        self.sizes = RecordSizes()
+        """What tasks tell of the bytes they have read."""
 
     def begin(self) -> None:
         """Begin a session."""
@@ -87,25 +91,38 @@ class BatchEnds:
         if limited and not fix_ends and self._gate.holds_back(positions, latest, known=known):
             return BatchPlanned({})
         self._unknown.look(state)
+        limits = self._limits if limited else BatchLimits()
+        measured = self.sizes.measured
+        sizes = self.sizes.of(state, positions, measured) if limits.bytes else None
         if self._aligned is None or not limited:
-            found = share(positions, latest, self._limits if limited else BatchLimits())
-            return BatchPlanned(found.ends, held=found.held)
-        seen = {key: at for key, at in positions.items() if key in latest}
-        unseen = [key for key in wanted if key not in seen]
-        cut = self._aligned.find(
-            state, seen, latest, lambda ends: filled(seen, ends, self._limits), unseen=unseen, last=fix_ends
-        )
-        return self._within(seen, latest, cut)
+            found = share(positions, latest, limits, sizes)
+            planned = BatchPlanned(found.ends, held=found.held)
+        else:
+            seen = {key: at for key, at in positions.items() if key in latest}
+            unseen = [key for key in wanted if key not in seen]
+            cut = self._aligned.find(
+                state, seen, latest, lambda ends: filled(seen, ends, limits, sizes), unseen=unseen, last=fix_ends
+            )
+            planned = self._within(seen, latest, cut, sizes)
+        if planned.ends:
+            self.sizes.forget()
+        return replace(planned, measured=measured)
 
-    def _within(self, positions: Mapping[SplitId, int], latest: Mapping[SplitId, int], cut: Cut) -> BatchPlanned:
+    def _within(
+        self,
+        positions: Mapping[SplitId, int],
+        latest: Mapping[SplitId, int],
+        cut: Cut,
+        sizes: Mapping[SplitId, int] | None,
+    ) -> BatchPlanned:
         """The batch within a cut, and within the limits."""
-        found = share(positions, cut.at_most, self._limits, at_least=cut.at_least)
+        found = share(positions, cut.at_most, self._limits, sizes, at_least=cut.at_least)
         held = found.held
         if cut.waits_for:
             held = (*held, Held(ALIGNMENT.name, cut.waits_for))
         elif not held:
             # Asking for a later time would not have made the batch much larger.
-            held = share(positions, latest, self._limits).held
+            held = share(positions, latest, self._limits, sizes).held
         return BatchPlanned(found.ends, cut.reached_ms, tuple(sorted(held)))
 
 
