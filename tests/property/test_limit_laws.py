@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from evensplit.core.batch.ends import plan_ends
 from evensplit.core.batch.limits import (
+    ASSUMED_RECORD_BYTES,
     BYTES,
     OFFSETS,
     BatchLimits,
@@ -196,7 +197,7 @@ def test_one_limit_on_offsets_is_shared_as_spark_shares_it(
 @given(st.dictionaries(keys, st.integers(0, 2000)))
 def test_an_unknown_size_is_an_average_of_known_ones(known: Offsets) -> None:
     found = full_sizes(known)
-    seen = [size for size in known.values() if size] or [1024]
+    seen = [size for size in known.values() if size] or [ASSUMED_RECORD_BYTES]
     assert found.keys() == known.keys()
     assert all(size == known[key] or not known[key] for key, size in found.items())
     assert all(min(seen) <= size <= max(seen) for size in found.values())

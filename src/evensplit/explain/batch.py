@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from evensplit.core.batch.plan import BatchPlan, plan_batch
 from evensplit.core.batch.plan_summary import PlanView
 from evensplit.core.html import lines, table
-from evensplit.core.model import ClusterState, Lifecycle, Readable, Split, SplitId, scopes
+from evensplit.core.model import ClusterState, Held, Lifecycle, Readable, Split, SplitId, scopes
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.changes import Changes, Move, changes, told
 from evensplit.explain.evenness import Evenness, evenness
+from evensplit.explain.held import held_by, held_sentence
 from evensplit.explain.record_counts import RecordCounts
 from evensplit.explain.written import WriteReport
 
@@ -121,6 +122,8 @@ class Explanation:
     not known."""
     written: WriteReport | None = None
     """What was written with this package's sink, and decided; None: it has another sink, or that is not known."""
+    held: tuple[Held, ...] = ()
+    """The limits that kept the batch from reading all that there was; ascending."""
 
     @property
     def spread(self) -> int:
@@ -168,6 +171,7 @@ class Explanation:
              "written": {"queryId", "batchId", "outcome", "atMs", "tookMs", "ageMs", "timeoutMs", "skippedTasks",
                          "clusters": [{"id", "records", "bytes", "committed", "finished", "aborted", "strays", "lost"}],
                          "sentence"},
+             "held": [{"limit", "scope", "what"}],
              "notices": [text], "sentences": [text]}
 
         A split is written `cluster/topic/partition`.
@@ -206,6 +210,7 @@ class Explanation:
             "clusters": [one.to_json() for one in self.clusters],
             "counts": None if self.counts is None else self.counts.to_json(),
             "written": None if self.written is None else self.written.to_json(),
+            "held": [{"limit": one.limit, "scope": one.scope, "what": held_by(one)} for one in self.held],
             "notices": list(self.notices),
             "sentences": list(self.sentences()),
         }
@@ -234,7 +239,9 @@ class Explanation:
         readers = ((one.reader, one.splits, one.offsets) for one in self.readers)
         counted = () if self.counts is None else (self.counts.sentence(),)
         return (
-            lines([*self.sentences(), *filter(None, [self.advice()]), *self.notices, *counted])
+            lines(
+                [*self.sentences(), *filter(None, [self.advice(), held_sentence(self.held)]), *self.notices, *counted]
+            )
             + table(["cluster", "", "partitions", "lag"], clusters, len(self.clusters))
             + table(["reader", "partitions", "offsets in the batch"], readers, len(self.readers))
         )
@@ -278,6 +285,7 @@ def explain(
         report != Report(),
         counts,
         written,
+        after.held if plan.offsets else (),
     )
 
 

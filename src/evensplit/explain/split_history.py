@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evensplit.core.batch.plan import batch_ranges, plan_batch
-from evensplit.core.model import Lifecycle, Split, SplitId
+from evensplit.core.model import Held, Lifecycle, Split, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.changes import happened, lost_records
+from evensplit.explain.held import held_by, held_sentence, is_under
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Reading:
     """The first offset after it."""
     instead_of: int | None = None
     """The reader that would have read it, but had too few offsets in the batch; None: nobody else."""
+    held: tuple[Held, ...] = ()
+    """The limits that kept the batch from reading more, and that the split is under."""
 
     def sentence(self) -> str:
         """Say which offsets were read, and by which reader."""
@@ -43,7 +46,8 @@ class Reading:
         *others, last_reader = map(str, self.readers)
         by = f"readers {', '.join(others)} and {last_reader}" if others else f"reader {last_reader}"
         instead = "" if self.instead_of is None else f", as reader {self.instead_of} had few (readerOffsetsMin)"
-        return f"{what} read by {by}{instead}"
+        held = held_sentence(self.held)
+        return f"{what} read by {by}{instead}{held and f'; {held}'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ class Entry:
                 "start": reading.start,
                 "end": reading.end,
                 "insteadOf": reading.instead_of,
+                "held": [held_by(one) for one in reading.held],
             },
         }
 
@@ -174,7 +179,8 @@ def _reading(key: SplitId, before: EnumeratorState, after: EnumeratorState) -> R
     owners = [one.splits[key].owner for one in (after, before) if key in one.splits]
     owner = next((one for one in owners if one is not None), None)
     is_joined = owner is not None and (plan.joined.get(owner),) == readers
-    return Reading(readers, found[0][1].start, found[-1][1].end, owner if is_joined else None)
+    held = tuple(one for one in after.held if is_under(key, one))
+    return Reading(readers, found[0][1].start, found[-1][1].end, owner if is_joined else None, held)
 
 
 def _plain(split: Split | None) -> dict[str, Any] | None:

@@ -18,6 +18,9 @@ from evensplit.observe.sink_metrics import SINK_METRICS, of_sink
 from evensplit.observe.sinks import SinkStatus
 from evensplit.observe.source_view import Source, View
 
+HELD_MAX = 100
+"""Of a batch, so many limits have series."""
+
 READERS_MAX = 1_000
 """How many readers of a source have series of their own: the first ones, for good. The others are summed up."""
 
@@ -91,6 +94,14 @@ METRICS = (
         "gauge",
         _SOURCE,
         "1 if the assignment is proven to be as even as possible, 0 if a more even one exists. No sample if not known.",
+    ),
+    Metric(
+        "evensplit_held",
+        "gauge",
+        (*_SOURCE, "limit", "scope"),
+        "1 for each limit that kept the last batch from reading all that there was: an option, and what it is of, "
+        "a cluster or a topic, empty for the whole batch. With `alignment`, it is what the others wait for. "
+        f"{HELD_MAX} at most.",
     ),
     Metric(
         "evensplit_unreachable_clusters", "gauge", _SOURCE, "Clusters that did not answer when the query last looked."
@@ -274,6 +285,7 @@ def _of_source(one: SourceStatus, labels: tuple[str, ...]) -> Iterator[Sample]:
     }
     yield Sample("evensplit_source_info", (*labels, view.source.query_id, settings.policy, settings.plan), 1)
     yield from (Sample(name, labels, value) for name, value in values.items() if value is not None)
+    yield from (Sample("evensplit_held", (*labels, limit, scope), 1) for limit, scope in found.held[:HELD_MAX])
 
 
 def _summed_up(view: View, labels: tuple[str, ...], *, partitions: bool) -> Iterator[Sample]:

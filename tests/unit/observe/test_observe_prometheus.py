@@ -13,6 +13,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 
+from evensplit.core.model import Held
 from evensplit.core.state.codec import encode
 from evensplit.explain.record_counts import Counted, RecordCounts
 from evensplit.observe import metrics as module
@@ -101,12 +102,22 @@ def test_of_partitions_only_if_they_are_asked_for(recorder: Recorder) -> None:
     assert value(found, "partition_lag_offsets", cluster="west", topic="orders", partition="0") is None
 
 
-def counted(recorder: Recorder) -> None:
-    """Have the recorder take in the same batch as of another run whose tasks counted some records, but not all."""
+def counted(recorder: Recorder, *, held: tuple[Held, ...] = ()) -> None:
+    """Have the recorder take in the same batch as of another run whose tasks counted some records, but not all, and
+    which limits held back."""
     (known,) = recorder.watched()
     last = known.view.last
     batch = replace(last, run_id="counted", counts=RecordCounts({"east": Counted(3, 1)}, complete=False))
-    recorder.add(batch, encode(last.end), heard_ms=1_020_400)
+    batch = replace(batch, end=replace(last.end, held=held))
+    recorder.add(batch, encode(batch.end), heard_ms=1_020_400)
+
+
+def test_limits_that_held_a_batch_back(recorder: Recorder) -> None:
+    assert value(parsed(exported(recorder)), "held", limit="maxBytesPerTrigger", scope="east") is None
+    counted(recorder, held=(Held("maxBytesPerTrigger", "east"), Held("maxOffsetsPerTrigger")))
+    found = parsed(exported(recorder))
+    assert value(found, "held", limit="maxBytesPerTrigger", scope="east") == 1
+    assert value(found, "held", limit="maxOffsetsPerTrigger", scope="") == 1
 
 
 def test_records_that_are_counted(recorder: Recorder) -> None:
@@ -125,7 +136,7 @@ def test_records_that_are_counted(recorder: Recorder) -> None:
 
 def test_the_table_is_what_is_exported(recorder: Recorder) -> None:
     """Each metric of the table has a value, and each value is of one in it, with its kind, its help and its labels."""
-    counted(recorder)
+    counted(recorder, held=(Held("maxBytesPerTrigger", "east"),))
     writes(recorder, report())
     families = list(text_string_to_metric_families(exported(recorder, partitions=True)))
     seen: dict[str, Metric] = {}

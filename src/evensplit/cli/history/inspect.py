@@ -19,6 +19,7 @@ from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.usage import batches_bar, batches_option, cell, ending, form_option, time_of
 from evensplit.core.model import Cluster, Lifecycle, Readable, Topic
 from evensplit.core.text import counted, plain
+from evensplit.explain.held import held_sentence
 from evensplit.observe.source_view import SplitView, View
 from evensplit.spark.options.spec.all import KEPT
 
@@ -98,6 +99,8 @@ def _page(kept: CheckpointHistory, views: dict[str, View], *, splits: bool) -> G
             parts.append(Text(f"Proven of the owners: {plain(where + one.statement())}."))
         if advice := view.explanation.advice():
             parts.append(Text(f"In the last batch {advice}."))
+        if view.explanation.held:
+            parts.append(Text(f"The last batch was {plain(held_sentence(view.explanation.held))}."))
         parts.append(Text(_settings(view)))
         for reader, able in view.last.end.eligible.items():
             named = ", ".join(plain(_named(one)) for one in able) or "nothing"

@@ -10,8 +10,9 @@ from evensplit.core.model import Cluster, SplitId, Topic
 OFFSETS, BYTES = "maxOffsetsPerTrigger", "maxBytesPerTrigger"
 """The options that the limits come from."""
 
-ASSUMED_RECORD_BYTES = 1024
-"""The bytes of an offset, where nothing is known of any."""
+ASSUMED_RECORD_BYTES = 16 << 10
+"""The bytes of an offset, where nothing is known of any. Most records are shorter: a first batch that is too small does
+no harm, and tells how long they are."""
 
 KNOWN_OFFSETS = 16
 """What was learned before counts like so many offsets: as nothing beside a batch of any size."""

@@ -11,6 +11,7 @@ from typing import Any
 from evensplit.core.state.settings import LEVEL
 from evensplit.core.text import counted
 from evensplit.explain.batch import ClusterView, health
+from evensplit.explain.held import held_sentence
 from evensplit.explain.record_counts import Counted
 from evensplit.explain.split_history import SplitHistory, describe_split
 from evensplit.observe.dashboard.view.chart import make_chart
@@ -370,6 +371,8 @@ def _planned(view: View) -> Sequence[tuple[str, str]]:
         found.append(("good", few))
     if advice := view.explanation.advice():
         found.append(("off", f"{advice[0].upper()}{advice[1:]}."))
+    if held := held_sentence(view.explanation.held):
+        found.append(("off", f"{held[0].upper()}{held[1:]}."))
     return found
 
 
