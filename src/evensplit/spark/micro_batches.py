@@ -20,6 +20,7 @@ from evensplit.spark.driver.foreign_checkpoint import read_state
 from evensplit.spark.driver.group_commits import GroupCommitter
 from evensplit.spark.options.parse import SourceOptions
 from evensplit.spark.task.partition import ReaderPartition
+from evensplit.spark.task.receiving import Receiver, receive_beside
 from evensplit.spark.task.telling import Destination, Telling
 
 
@@ -45,6 +46,8 @@ class MicroBatches:
         self._coordinator = coordinator
         self._counts_to = counts_to if options.reading.counts else None
         self._beside = counts_to
+        self._sizes: Receiver | None = None
+        """Takes what tasks tell of the bytes that they have read, where a limit is in bytes."""
         # Names this source of this run, for the listener that explains its batches.
         self._stream = "" if self._counts_to is None else secrets.token_hex(8)
         self.is_available_now = False
@@ -113,9 +116,10 @@ class MicroBatches:
             for one in found:
                 one.telling = telling
         if self._options.limits.bytes:
-            sizes_to = self._coordinator.hear_sizes(self._beside)
+            if self._sizes is None:
+                self._sizes = receive_beside(self._coordinator.sizes, self._beside)
             for one in found:
-                one.sizes_to = sizes_to
+                one.sizes_to = None if self._sizes is None else self._sizes.destination
         return found
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -128,6 +132,9 @@ class MicroBatches:
     def stop(self) -> None:
         """Drop all connections. Spark calls it after an error only."""
         self._coordinator.close()
+        if self._sizes is not None:
+            self._sizes.close()
+            self._sizes = None
         if self._commits is not None:
             self._commits.close()
 

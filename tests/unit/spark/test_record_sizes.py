@@ -17,7 +17,8 @@ from evensplit.core.model import Held, SplitId
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.state import EnumeratorState
 from evensplit.spark.driver.ends.record_sizes import RecordSizes
-from evensplit.spark.listen.tally import Tally, receive_beside
+from evensplit.spark.listen.tally import Tally
+from evensplit.spark.task.receiving import receive_beside
 from evensplit.spark.task.telling import MESSAGE_BYTES_MAX, Destination, Sized, Told, pack, tell_sizes, unpack
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.hosts import Source, ranges
@@ -27,9 +28,15 @@ SECRET = b"s" * 32
 
 
 @pytest.fixture
-def sizes() -> Iterator[RecordSizes]:
-    found = RecordSizes()
-    yield found
+def sizes() -> RecordSizes:
+    return RecordSizes()
+
+
+@pytest.fixture
+def to(sizes: RecordSizes) -> Iterator[Destination]:
+    found = receive_beside(sizes, Destination("127.0.0.1", 1, SECRET))
+    assert found is not None
+    yield found.destination
     found.close()
 
 
@@ -57,10 +64,7 @@ def test_a_message_says_what_it_was_told() -> None:
     assert unpack(pack(told, b"another"), SECRET) is None
 
 
-def test_a_task_of_many_splits_tells_them_in_several_messages(sizes: RecordSizes) -> None:
-    to = sizes.listen(Destination("127.0.0.1", 1, SECRET))
-    assert to is not None
-    assert to is sizes.listen(None)
+def test_a_task_of_many_splits_tells_them_in_several_messages(sizes: RecordSizes, to: Destination) -> None:
     many = {SplitId("ü" * 200, "t" * 200, number): (1 + number, number) for number in range(300)}
     assert len(pack(Sized(many), SECRET)) > 3 * MESSAGE_BYTES_MAX
     tell_sizes(to, {**many, ONE: (0, 0)})
@@ -120,9 +124,7 @@ def test_batches_come_near_the_limit_once_tasks_have_told() -> None:
     first = source.plan(EnumeratorState(), limited=True)
     assert ranges(EnumeratorState(), first) == {"east/t/0": (0, 3), "east/t/1": (0, 3)}, "16 KB each is assumed"
     assert first.held == (Held("maxBytesPerTrigger"),)
-    heard = source.coordinator.hear_sizes(Destination("127.0.0.1", 1, SECRET))
-    assert heard is not None
-    tell_sizes(heard, {ONE: (3, 3 * 100), TWO: (3, 3 * 300)})
+    source.coordinator.sizes.take(Sized({ONE: (3, 3 * 100), TWO: (3, 3 * 300)}))
     second = source.plan(first, limited=True)
     found = ranges(first, second)
     read = {name: last - start for name, (start, last) in found.items()}
@@ -130,7 +132,7 @@ def test_batches_come_near_the_limit_once_tasks_have_told() -> None:
     assert 0.95 * 102_400 <= total <= 1.02 * 102_400
     assert (second.splits[ONE].record_bytes, second.splits[TWO].record_bytes) == (100, 304)
     assert decode(encode(second)) == second
-    source.coordinator.close()
+    assert source.coordinator.sizes.measured == {}
 
 
 def test_a_batch_that_reads_nothing_changes_no_size() -> None:

@@ -28,6 +28,7 @@ from evensplit.registry.settings import RegistrySettings
 from evensplit.spark.driver.agenda import Agenda, Due, Wait
 from evensplit.spark.driver.change_log import say_changes
 from evensplit.spark.driver.ends.batch_ends import BatchEnds
+from evensplit.spark.driver.ends.record_sizes import RecordSizes
 from evensplit.spark.driver.event_feed import EventFeed, check_schemas, settings_changed
 from evensplit.spark.driver.foreign_checkpoint import deal
 from evensplit.spark.driver.metadata_poller import MetadataPoller, open_metadata
@@ -42,7 +43,6 @@ from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
 from evensplit.spark.task.deferred_bounds import DeferredBounds, carry
 from evensplit.spark.task.partition import ReaderPartition, input_partitions
-from evensplit.spark.task.telling import Destination
 
 log = logging.getLogger("evensplit")
 
@@ -271,9 +271,10 @@ class Coordinator:
             registries=self._registries([end.clusters[name] for name in read]),
         )
 
-    def hear_sizes(self, beside: Destination | None) -> Destination | None:
-        """Where tasks tell how many bytes they have read, for limits in bytes; see `RecordSizes.listen`."""
-        return self._ends.sizes.listen(beside)
+    @property
+    def sizes(self) -> RecordSizes:
+        """What is to take what tasks tell of the bytes that they have read, for limits in bytes."""
+        return self._ends.sizes
 
     def kept(self, revision: int) -> None:
         """Spark has kept the state of `revision` for good: no batch that begins before it is planned again."""
@@ -283,7 +284,6 @@ class Coordinator:
         """Drop all connections."""
         self._monitor.close()
         self._metadata.close()
-        self._ends.sizes.close()
 
     def _open(self, start: EnumeratorState, repeated: Sequence[Batch]) -> EnumeratorState:
         """Open a batch at `start`. The session goes on if `start` is the result of the last plan.

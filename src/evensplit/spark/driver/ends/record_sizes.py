@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from evensplit.core.batch.limits import full_sizes, learned
 from evensplit.core.model import SplitId
 from evensplit.core.state.state import EnumeratorState
-from evensplit.spark.listen.tally import Receiver, receive_beside
-from evensplit.spark.task.telling import Destination, Message, Sized
+from evensplit.spark.task.telling import Message, Sized
 
 
 class RecordSizes:
@@ -18,13 +17,6 @@ class RecordSizes:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._measured: dict[SplitId, tuple[int, int]] = {}
-        self._receiver: Receiver | None = None
-
-    def listen(self, beside: Destination | None) -> Destination | None:
-        """Where tasks tell it from now on; None: nowhere. `beside`: as for `receive_beside`."""
-        if self._receiver is None:
-            self._receiver = receive_beside(self, beside)
-        return None if self._receiver is None else self._receiver.destination
 
     def take(self, told: Message) -> None:
         """Add what a task has told. An attempt that is told twice does not change what an offset has on average."""
@@ -58,9 +50,3 @@ class RecordSizes:
             if key in known:
                 known[key] = learned(known[key], offsets, taken)
         return full_sizes(known)
-
-    def close(self) -> None:
-        """Stop listening."""
-        if self._receiver is not None:
-            self._receiver.close()
-            self._receiver = None
