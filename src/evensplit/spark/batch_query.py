@@ -13,16 +13,21 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import SubscriptionError
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import SourceOptions
+from evensplit.spark.slots.reader_number import asked_slots
 from evensplit.spark.task.deferred_bounds import late_bounds
 from evensplit.spark.task.partition import ReaderPartition
+from evensplit.spark.task.telling import Destination
 
 
-def plan_query(options: SourceOptions, readers_default: int) -> list[ReaderPartition]:
-    """One input partition for each reader that has work.
+def plan_query(options: SourceOptions, readers_default: int, ask: Destination | None = None) -> list[ReaderPartition]:
+    """One input partition for each reader that has work. `ask`: as in `micro_batches.coordinate`.
 
     Raises SubscriptionError for topics, partitions and offsets that do not exist, all at once.
     """
-    coordinator = Coordinator(options, readers_default=readers_default, starting_default=Earliest(), batch=True)
+    slots = asked_slots(options.readers, ask)
+    coordinator = Coordinator(
+        options, readers_default=readers_default, starting_default=Earliest(), batch=True, slots=slots
+    )
     try:
         start = coordinator.observe(EnumeratorState(), fix_ends=True)
         unreadable = unreadable_splits(start)

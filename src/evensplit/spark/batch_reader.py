@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evensplit.spark.options.parse import SourceOptions
+    from evensplit.spark.task.telling import Destination
 
 
 class EvenSplitReader(DataSourceReader):
@@ -22,9 +23,11 @@ class EvenSplitReader(DataSourceReader):
     It is pickled as a `TaskReader`.
     """
 
-    def __init__(self, options: SourceOptions, readers_default: int) -> None:
+    def __init__(self, options: SourceOptions, readers_default: int, ask: Destination | None = None) -> None:
+        """`ask`: as in `micro_batches.coordinate`."""
         self._options = options
         self._readers_default = readers_default
+        self._ask = ask
 
     def __reduce__(self) -> tuple[Callable[[], TaskReader], tuple[()]]:
         return task_reader, ()
@@ -34,7 +37,7 @@ class EvenSplitReader(DataSourceReader):
         with uncollected():
             from evensplit.spark.batch_query import plan_query
 
-        return plan_query(self._options, self._readers_default)
+        return plan_query(self._options, self._readers_default, self._ask)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of one reader. In a task, a `TaskReader` does."""

@@ -19,19 +19,24 @@ from evensplit.spark.driver.coordinator import Coordinator, connect_client
 from evensplit.spark.driver.foreign_checkpoint import read_state
 from evensplit.spark.driver.group_commits import GroupCommitter
 from evensplit.spark.options.parse import SourceOptions
+from evensplit.spark.slots.reader_number import asked_slots
 from evensplit.spark.task.partition import ReaderPartition
 from evensplit.spark.task.receiving import Receiver, receive_beside
 from evensplit.spark.task.telling import Destination, Telling
 
 
-def coordinate(options: SourceOptions, readers_default: int) -> Coordinator:
-    """Make the coordinator of a stream, in a process that is there for its reader alone."""
+def coordinate(options: SourceOptions, readers_default: int, ask: Destination | None = None) -> Coordinator:
+    """Make the coordinator of a stream, in a process that is there for its reader alone.
+
+    `ask`: where the session's slots are asked for, if the number of readers follows them.
+    """
     show_log()
     # All objects that are loaded by now stay. Otherwise garbage collection walks through them again and again: a third
     # of the time of a batch of 10,000 partitions.
     gc.collect()
     gc.freeze()
-    return Coordinator(options, readers_default=readers_default, starting_default=Latest())
+    slots = asked_slots(options.readers, ask)
+    return Coordinator(options, readers_default=readers_default, starting_default=Latest(), slots=slots)
 
 
 class MicroBatches:

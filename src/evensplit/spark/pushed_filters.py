@@ -14,6 +14,7 @@ from evensplit.spark.batch_reader import EvenSplitReader
 
 if TYPE_CHECKING:
     from evensplit.spark.options.parse import SourceOptions
+    from evensplit.spark.task.telling import Destination
 
 _WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
@@ -51,9 +52,10 @@ class FilteringReader(EvenSplitReader):
         readers_default: int,
         given: Mapping[str, str],
         parse: Callable[[Mapping[str, str]], SourceOptions],
+        ask: Destination | None = None,
     ) -> None:
-        """`given`: the options as they were written, of which `parse` makes `options`."""
-        super().__init__(options, readers_default)
+        """`given`: the options as they were written, of which `parse` makes `options`. `ask`: as in EvenSplitReader."""
+        super().__init__(options, readers_default, ask)
         self._given = dict(given)
         self._parse = parse
 

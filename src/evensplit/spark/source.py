@@ -33,7 +33,8 @@ class EvenSplitDataSource(DataSource):
     """The number of readers if neither option `readers` nor a checkpoint has one; None: that of this machine's
     processors."""
     counts_to: ClassVar[Destination | None] = None
-    """Where tasks tell how many records were left out or undecodable, and the sink what was written; None: nowhere."""
+    """Where tasks tell how many records were left out or undecodable, and the sink what was written, and where the
+    number of readers is asked for if it is `auto`; None: nowhere."""
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
@@ -60,12 +61,13 @@ class EvenSplitDataSource(DataSource):
 
         options = self._parsed()
         check_batch(options)
+        self._check_auto(options)
         _check_schema(schema, options)
         from evensplit.spark.pushed_filters import FilteringReader, asked
 
         if asked():
-            return FilteringReader(options, self._readers_default(), self.options, self._parse)
-        return EvenSplitReader(options, self._readers_default())
+            return FilteringReader(options, self._readers_default(), self.options, self._parse, self.counts_to)
+        return EvenSplitReader(options, self._readers_default(), self.counts_to)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The reader for `spark.readStream`. Where `schema` would raise, it is one that does when it is first asked."""
@@ -77,6 +79,7 @@ class EvenSplitDataSource(DataSource):
         try:
             options = self._parsed()
             check_streaming(options)
+            self._check_auto(options)
             _check_schema(schema, options)
         except (OptionError, RegistryError) as error:
             return RefusedStreamReader(error)
@@ -114,6 +117,20 @@ class EvenSplitDataSource(DataSource):
 
             prepare(options)
         return EvenSplitStreamWriter(options, self.counts_to)
+
+    def _check_auto(self, options: SourceOptions) -> None:
+        """Raises OptionError if the number of readers is to follow the session, and nobody can be asked for that."""
+        from evensplit.core.batch.reader_count import AUTO
+        from evensplit.errors import OptionError
+
+        if options.readers == AUTO and self.counts_to is None:
+            raise OptionError(
+                [
+                    "readers is 'auto', and nobody can be asked how many tasks the session runs at once; expected a "
+                    "number, or evensplit.register(spark) before the query, not under Spark Connect and without "
+                    "counts_port='off' (its warnings say if it cannot be reached)"
+                ]
+            )
 
     def _parsed(self) -> SourceOptions:
         return self._parse(self.options)

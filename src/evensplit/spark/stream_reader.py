@@ -64,7 +64,10 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             with uncollected():
                 from evensplit.spark.micro_batches import MicroBatches, coordinate
 
-            coordinator = (self._coordinate or coordinate)(self._options, self._readers_default)
+            if self._coordinate is None:
+                coordinator = coordinate(self._options, self._readers_default, self._counts_to)
+            else:
+                coordinator = self._coordinate(self._options, self._readers_default)
             self._batches = MicroBatches(self._options, coordinator, self._counts_to)
         return self._batches
 

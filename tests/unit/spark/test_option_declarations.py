@@ -21,6 +21,7 @@ from evensplit.kafka.options.option import (
     Duration,
     Name,
     Names,
+    NumberOrWord,
     Option,
     Regex,
     SecretForm,
@@ -202,6 +203,18 @@ def test_a_number_has_bounds(option: Option) -> None:
         found = refused(option, wrong)
         shown = repr(wrong if len(wrong) <= 100 else f"{wrong[:100]}…")
         assert found == (f"{option.name} is {shown}; expected a whole number{unit} from {kind.least} to {kind.most}")
+
+
+@pytest.mark.parametrize("option", has_type(NumberOrWord))
+def test_a_number_has_bounds_and_a_word_stands_for_one_outside(option: Option) -> None:
+    kind: Any = option.type
+    for right in (kind.least, kind.most):
+        assert value_of(given_as(option, f" {right} "), option) == right
+    assert value_of(given_as(option, f" {kind.word.upper()} "), option) == kind.stands_for < kind.least
+    assert kind.parse(kind.written(kind.stands_for)) == kind.stands_for
+    for wrong in (str(kind.least - 1), str(kind.most + 1), "", "many", "1.5"):
+        expected = f"a whole number from {kind.least} to {kind.most}, or {kind.word}"
+        assert refused(option, wrong) == f"{option.name} is {wrong!r}; expected {expected}"
 
 
 @pytest.mark.parametrize("option", has_type(Duration))

@@ -138,6 +138,30 @@ class WholeNumber(ValueType):
 
 
 @dataclass(frozen=True, slots=True)
+class NumberOrWord(ValueType):
+    """A whole number, both bounds included, or a word in any case."""
+
+    least: int
+    most: int
+    word: str
+    stands_for: int
+    """The value of the word: outside of the bounds."""
+    kind = "number"
+
+    @property
+    def expected(self) -> str:
+        return f"a whole number from {self.least} to {self.most}, or {self.word}"
+
+    def parse(self, value: object) -> int:
+        if str(value).strip().lower() == self.word:
+            return self.stands_for
+        return WholeNumber(self.least, self.most).parse(value)
+
+    def written(self, value: int) -> str:
+        return self.word if value == self.stands_for else str(value)
+
+
+@dataclass(frozen=True, slots=True)
 class Duration(ValueType):
     """A number with its unit, as milliseconds, rounded up. A bare number is a duration only where it is zero."""
 

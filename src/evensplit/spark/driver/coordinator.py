@@ -39,8 +39,9 @@ from evensplit.spark.options.hints import ignored_text
 from evensplit.spark.options.parse import ClusterOptions, MetadataOptions, SourceOptions
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
 from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S
-from evensplit.spark.poll.scheduler import Scheduler
+from evensplit.spark.poll.scheduler import Scheduler, SteadyTime
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
+from evensplit.spark.slots.reader_number import AskSlots, ReaderNumber
 from evensplit.spark.task.deferred_bounds import DeferredBounds, carry
 from evensplit.spark.task.partition import ReaderPartition, input_partitions
 
@@ -67,6 +68,7 @@ class Coordinator:
         *,
         readers_default: int,
         starting_default: Strategy,
+        slots: AskSlots | None = None,
         connect: Callable[[ClusterOptions], ClusterPort] = connect_client,
         opened: Callable[[MetadataOptions], MetadataService] = open_metadata,
         scheduler: Scheduler | None = None,
@@ -75,10 +77,11 @@ class Coordinator:
     ) -> None:
         self._options = options
         self._readers_default = readers_default
+        self._readers = ReaderNumber(options.readers, readers_default, slots)
         self._batch = batch
         self.scheduler = scheduler = scheduler or Scheduler()
         """Tells the time, waits and works for everything on the driver's side."""
-        self._ahead_s = scheduler.clock() - scheduler.monotonic()
+        self._passed_ms = SteadyTime(scheduler).now_ms
         self._metadata = MetadataPoller(options, batch=batch, opened=opened, scheduler=scheduler)
         self._monitor = ClusterMonitor(options, connect, scheduler)
         self._starts = StartLookup(self._monitor, starting_default, scheduler.now_ms)
@@ -306,8 +309,8 @@ class Coordinator:
             events.append(settings_changed(self._options, state.settings, self._metadata.clusters))
         ranges = tuple(part for batch in repeated for part in batch_ranges(*batch))
         events.append(BatchOpened(self._durable, self._monitor.polls, ranges))
-        events.append(TimePassed(self._passed_ms()))
-        events.append(ParallelismChanged(self._options.readers or state.readers or self._readers_default))
+        now_ms = self._passed_ms()
+        events += [TimePassed(now_ms), ParallelismChanged(self._readers.of(state, now_ms))]
         for event in events:
             state = self._feed.tell(state, event)
         return state
@@ -353,12 +356,6 @@ class Coordinator:
     def _versions(self) -> object:
         return self._monitor.version, self._metadata.answers, self._metadata.notice
 
-    def _passed_ms(self) -> int:
-        """The time in ms. If the clock was set back, the time that it would be: otherwise nothing would become due."""
-        scheduler = self.scheduler
-        self._ahead_s = max(self._ahead_s, scheduler.clock() - scheduler.monotonic())
-        return round((scheduler.monotonic() + self._ahead_s) * 1000)
-
     def _discovers(self, session: Session, *, fix_ends: bool = False) -> bool:
         """Whether the next poll has to list all partitions to settle something."""
         due_ms = self._agenda.due_ms if self._agenda is not None else None
@@ -383,7 +380,8 @@ class Coordinator:
         return {name: one for name, one in found.items() if one is not None}
 
     def _register(self, state: EnumeratorState) -> EnumeratorState:
-        """Register the readers, which are logical, with the splits that they own in `state`, once in each session.
+        """Register the readers, which are logical, with the splits that they own in `state`: once in each session, and
+        again if there were fewer in between.
 
         They register when the clusters have been polled, so that one assignment takes in everything that has changed.
         """
@@ -395,5 +393,7 @@ class Coordinator:
                 owned[split.owner][key] = split.position
         generation = state.generation
         for reader, reported in owned.items():
-            state = self._feed.tell(state, ReaderRegistered(reader, reported=reported, generation=generation))
+            if reader not in state.session.registrations:
+                epoch = state.session.epochs.get(reader, -1) + 1
+                state = self._feed.tell(state, ReaderRegistered(reader, epoch, reported, generation))
         return state

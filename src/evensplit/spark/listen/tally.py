@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evensplit.errors import line_of
+from evensplit.spark.slots.answering import answerer
 from evensplit.spark.task.receiving import CONNECTIONS_MAX, Receiver
 from evensplit.spark.task.telling import Destination, Message, Sized, Told
 
@@ -140,7 +141,7 @@ def receive(context: Any, port: int) -> Destination | None:
         with _lock:
             found = _receivers.get((bind, port))
             if found is None:
-                found = _receivers[bind, port] = Receiver(TALLY, bind, host, port)
+                found = _receivers[bind, port] = Receiver(TALLY, bind, host, port, answerer)
             return replace(found.destination, host=host)
     except Exception as error:
         log.warning("records that are left out, undecodable or written are not counted: %s", line_of(error))

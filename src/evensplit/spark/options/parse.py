@@ -110,7 +110,8 @@ class SourceOptions:
     """How tasks read: handed to each of them."""
 
     readers: int | None
-    """How many readers there are; None: as in the checkpoint, or the default of the session."""
+    """How many readers there are; `AUTO`: as many as the session has slots; None: as in the checkpoint, or the default
+    of the session."""
 
     registry: RegistrySettings | None
     """The schema registry of clusters that have none of their own; None: none is given."""
@@ -206,7 +207,7 @@ def parse_options(options: Mapping[str, str], lookup: Lookup | None = None) -> S
         limits=limited,
         registry=parser.registry,
         schemas_known=schemas.known,
-        pins=parse_pins(given, own["readers"], names),
+        pins=parse_pins(given, own["readers"] or None, names),
         ignored=tuple(sorted({*parser.ignored, *rules.without_effect(given, rows, schemas)})),
         ignored_in_batch=rules.for_streams(given, refused=False),
         refused_in_batch=rules.for_streams(given, refused=True),

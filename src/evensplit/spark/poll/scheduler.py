@@ -46,3 +46,17 @@ class Scheduler:
     def sleep(self, seconds: float) -> None:
         """Let so much time pass."""
         time.sleep(seconds)
+
+
+class SteadyTime:
+    """The time by a scheduler's clock, which never goes back: where that is set back, it is what it would have been."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._ahead_s = scheduler.clock() - scheduler.monotonic()
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970. What is to be done after some time becomes due by it."""
+        scheduler = self._scheduler
+        self._ahead_s = max(self._ahead_s, scheduler.clock() - scheduler.monotonic())
+        return round((scheduler.monotonic() + self._ahead_s) * 1000)

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -35,17 +36,22 @@ class Taker(Protocol):
         ...
 
 
+Answerer = Callable[[bytes, bytes], Callable[[socket.socket], None] | None]
+"""For a message and the secret: what answers it over its connection, which it closes; None: it is no question."""
+
+
 class Receiver:
     """Takes messages at `destination`, in a daemon thread. Whatever arrives, it keeps little and raises nothing."""
 
-    def __init__(self, tally: Taker, bind: str, host: str, port: int) -> None:
-        """Listen at the address `bind`, which tasks reach as `host`. Raises OSError."""
+    def __init__(self, tally: Taker, bind: str, host: str, port: int, answerer: Answerer | None = None) -> None:
+        """Listen at the address `bind`, which tasks reach as `host`; questions go to `answerer`. Raises OSError."""
         family = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0][0]
         self._socket = socket.create_server((bind, port), family=family, backlog=CONNECTIONS_MAX)
         self._socket.setblocking(False)
         secret = secrets.token_bytes(SECRET_BYTES)
         self.destination = Destination(host, self._socket.getsockname()[1], secret, bind)
         self._tally = tally
+        self._answerer = answerer
         self._open: OrderedDict[socket.socket, bytearray] = OrderedDict()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
@@ -104,6 +110,12 @@ class Receiver:
         message = self._open[connection]
         message += more
         if more and len(message) <= MESSAGE_BYTES_MAX:
+            return
+        answers = None if more or self._answerer is None else self._answerer(bytes(message), self.destination.secret)
+        if answers is not None:
+            self._selector.unregister(connection)
+            del self._open[connection]
+            answers(connection)
             return
         told = None if more else unpack(bytes(message), self.destination.secret)
         if told is not None:

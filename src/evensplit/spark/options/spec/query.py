@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evensplit.core.batch.reader_count import AUTO
 from evensplit.core.policies import BALANCED, POLICIES
 from evensplit.core.state.settings import (
     ALL_CLUSTERS,
@@ -27,6 +28,7 @@ from evensplit.kafka.options.option import (
     Duration,
     Form,
     Name,
+    NumberOrWord,
     Option,
     WholeNumber,
     one_of,
@@ -37,10 +39,15 @@ BATCH_BYTES_LIMIT = 1_000_000_000
 
 READERS = Option(
     name="readers",
-    type=WholeNumber(1, READERS_MAX),
+    type=NumberOrWord(1, READERS_MAX, "auto", AUTO),
     default_text="the number in the checkpoint; for a new query, the tasks that the session can run at once if it was "
     "registered with `evensplit.register`, else the driver's processors",
-    meaning="Number of readers. Each of them is one task of a batch.",
+    meaning="Number of readers. Each of them is one task of a batch. `auto`: as many as the session can run tasks at "
+    "once, asked anew for each batch, so that readers come and go with executors. More count at once, fewer when there "
+    "have been fewer for a minute; where there is no answer, the number stays. It needs `evensplit.register(spark)` in "
+    'the program, not under Spark Connect and without `counts_port="off"`: otherwise it is an error. With Spark\'s '
+    "dynamic allocation give a number: executors are added for tasks that wait. See "
+    "[Scaling](../howto/scaling.md).",
     example="8",
     field="readers",
 )
