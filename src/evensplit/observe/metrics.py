@@ -84,6 +84,26 @@ METRICS = (
     ),
     Metric("evensplit_readers", "gauge", _SOURCE, "Readers that partitions are assigned to."),
     Metric(
+        "evensplit_readers_needed",
+        "gauge",
+        _SOURCE,
+        "Readers that would keep up with what arrives, busy for four fifths of the time, and read the lag within two "
+        "minutes besides: at least 1, and at most one for each partition, unless ranges are cut (plan=level). No "
+        "sample until it is known: after two batches, one of which read something.",
+    ),
+    Metric(
+        "evensplit_arriving_offsets_per_second",
+        "gauge",
+        _SOURCE,
+        "By how much the logs grow: over the last ten batches, or the last five seconds if that is more.",
+    ),
+    Metric(
+        "evensplit_reader_offsets_per_second",
+        "gauge",
+        _SOURCE,
+        "What one reader goes through while it reads, over the last ten batches: offsets of the busiest reader.",
+    ),
+    Metric(
         "evensplit_spread_splits",
         "gauge",
         _SOURCE,
@@ -266,6 +286,7 @@ def _of_source(one: SourceStatus, labels: tuple[str, ...]) -> Iterator[Sample]:
     view = one.view
     last, found, totals, settings = view.last, view.explanation, view.totals, view.last.end.settings
     even = [proof.even for proof in found.evenness]
+    needed = view.readers_needed(one.heard_ms if one.stage is QueryStatus.IDLE else None)
     values: dict[str, float | None] = {
         "evensplit_batches_total": totals.batches,
         "evensplit_moving_batches_total": totals.moving,
@@ -279,6 +300,9 @@ def _of_source(one: SourceStatus, labels: tuple[str, ...]) -> Iterator[Sample]:
         "evensplit_batch_reader_max_offsets": found.plan.offsets_max,
         "evensplit_batch_reader_bound_offsets": found.plan.bound,
         "evensplit_readers": len(found.readers),
+        "evensplit_readers_needed": None if needed is None else needed.readers,
+        "evensplit_arriving_offsets_per_second": None if needed is None else needed.arriving,
+        "evensplit_reader_offsets_per_second": None if needed is None else needed.speed,
         "evensplit_spread_splits": found.spread,
         "evensplit_even": None if not even or None in even else all(even),
         "evensplit_unreachable_clusters": sum(bool(cluster.unreachable) for cluster in found.clusters),

@@ -13,9 +13,11 @@ from types import MappingProxyType
 from evensplit.core.batch.plan import BatchPlan, batch_ranges, plan_batch
 from evensplit.core.model import Lifecycle, SplitId
 from evensplit.core.state.observation import Report
+from evensplit.core.state.settings import LEVEL
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import Explanation, explain, seen_again
 from evensplit.explain.evenness import Ownership, ownership, proofs
+from evensplit.explain.readers_needed import BATCHES_MAX, Measured, ReadersNeeded, readers_needed
 from evensplit.explain.record_counts import RecordCounts
 from evensplit.explain.written import WriteReport
 from evensplit.observe.timeline import Kind, TimelineEvent, of_changes, of_clusters
@@ -192,6 +194,26 @@ class View:
             for cluster in sums:
                 sums[cluster] += read.get(cluster, 0)
         return {cluster: 1000 * total / (last - first) for cluster, total in sums.items()}
+
+    def readers_needed(
+        self, until_ms: int | None = None, *, durations: Mapping[int, int] | None = None, lag: int | None = None
+    ) -> ReadersNeeded | None:
+        """How many readers the source needs, by the batches of this run; None as long as that is not known.
+
+        `until_ms`: as in `rates`. `durations`: batch -> how long it took in ms, for batches of which Spark did not say.
+        `lag`: the offsets to be read, if more is known than when the query last looked.
+        """
+        lags = [one.lag_sum for one in self.explanation.clusters if one.lag_sum is not None]
+        took = durations or {}
+        measured = [
+            Measured(one.at_ms, one.offsets_sum, one.busiest, one.duration_ms or took.get(one.batch), one.lag)
+            for one in self.work[-BATCHES_MAX - 1 :]
+            if one.run_id == self.last.run_id
+        ]
+        cuts = self.last.end.settings.plan == LEVEL
+        if lag is None and lags:
+            lag = sum(lags)
+        return readers_needed(measured, lag=lag, splits=len(self.held.splits), cuts=cuts, until_ms=until_ms)
 
     def splits(self) -> Iterator[SplitView]:
         """All splits, in their order."""

@@ -6,8 +6,8 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from heapq import nlargest
 from pathlib import Path
@@ -27,6 +27,7 @@ from evensplit.cli.live.lags import LogEnds, lag_by_cluster, log_ends
 from evensplit.cli.usage import batches_bar, cell, end_with, ending, form_option, time_of
 from evensplit.core.text import plain
 from evensplit.errors import CheckpointError
+from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.observe.source_view import RATE_BATCHES_MAX, SplitView, View
 
 REFRESH_S = 1.0
@@ -85,7 +86,8 @@ def top(
 
     CHECKPOINT is the checkpointLocation of the query; it is read every second, and shows each batch as soon as Spark
     has planned it. Rates are over the last batches. A checkpoint has no ends of logs: for the lag, --lag or
-    --bootstrap-servers asks the clusters. Ctrl-C ends it. With --format json it prints one line per refresh.
+    --bootstrap-servers asks the clusters. The last line says how many readers are needed, and why. Ctrl-C ends it.
+    With --format json it prints one line per refresh.
     """
     kept = CheckpointHistory(checkpoint, progress=batches_bar)
     kept.look(latest_max=BATCHES_READ_MAX)
@@ -181,6 +183,8 @@ def _page(now: _Now, height: int | None = None) -> Group:
         splits = list(seen.splits())
         tables = (_clusters(now, name, view, splits, rows), _readers(view, rows), _slowest(now, splits, rows))
         parts.extend(tables)
+        if (needed := _needed(kept, view, splits)) is not None:
+            parts.append(Text(f"{needed.sentence()}."))
     parts.extend(Text(f"Note: {plain(note)}.") for note in kept.notes)
     parts.extend(
         Text(f"Note: cluster {plain(cluster)}: {plain(why)}", "yellow")
@@ -246,6 +250,18 @@ def _slowest(now: _Now, splits: list[SplitView], rows: int | None) -> Table:
     return table
 
 
+def _needed(kept: CheckpointHistory, view: View, splits: Sequence[SplitView]) -> ReadersNeeded | None:
+    """How many readers are needed. A batch is taken to be over when Spark wrote that down."""
+    took: dict[int, int] = {}
+    for work in view.work[-RATE_BATCHES_MAX:]:
+        with suppress(OSError):
+            done_ms = int((kept.path / "commits" / str(work.batch)).stat().st_mtime * 1000)
+            if work.at_ms is not None and done_ms > work.at_ms:
+                took[work.batch] = done_ms - work.at_ms
+    lags = [one.lag for one in splits if one.lag is not None]
+    return view.readers_needed(durations=took, lag=sum(lags) if lags else None)
+
+
 def _most(splits: list[SplitView], *, lag: bool) -> list[SplitView]:
     return nlargest(SPLITS_MAX, splits, key=lambda one: ((one.lag or 0) if lag else 0, one.offsets))
 
@@ -278,7 +294,9 @@ def _plain(now: _Now) -> dict[str, Any]:
 def _source(now: _Now, name: str, view: View) -> dict[str, Any]:
     splits = list(now.ends.with_ends(name, view).splits())
     rates, lags = view.rates(), lag_by_cluster(splits)
+    needed = _needed(now.kept, view, splits)
     return {
+        "readersNeeded": None if needed is None else needed.to_json(),
         "clusters": [
             {
                 "id": one.id,

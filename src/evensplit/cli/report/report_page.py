@@ -11,7 +11,8 @@ from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.cli.report.report_charts import plots_of
 from evensplit.core.state.observation import Report
 from evensplit.observe.dashboard.rendering import HERE, render
-from evensplit.observe.dashboard.view.page import proofs, tiles
+from evensplit.observe.dashboard.view.page import tiles
+from evensplit.observe.dashboard.view.proofs import proofs
 from evensplit.observe.recorder import QueryStatus, SourceStatus
 from evensplit.observe.source_view import View, look
 

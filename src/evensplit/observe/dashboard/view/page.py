@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evensplit.core.state.settings import LEVEL
 from evensplit.core.text import counted
 from evensplit.explain.batch import ClusterView, health
-from evensplit.explain.held import held_sentence
 from evensplit.explain.record_counts import Counted
 from evensplit.explain.split_history import SplitHistory, describe_split
 from evensplit.observe.dashboard.view.chart import make_chart
 from evensplit.observe.dashboard.view.formatting import exact, short
 from evensplit.observe.dashboard.view.grid import make_grid
+from evensplit.observe.dashboard.view.proofs import OVER, advised, needed_now, proofs
 from evensplit.observe.dashboard.view.query import PageQuery
 from evensplit.observe.dashboard.view.status import awaited, status_of, status_of_begun, status_of_sink
 from evensplit.observe.dashboard.view.writing import written
@@ -29,15 +28,12 @@ from evensplit.observe.timeline import Kind
 CLUSTERS_MAX = 12
 HAPPENINGS_MAX = 25
 LINES_MAX = 12
-"""The most lines of notices, and of proofs."""
+"""The most lines of notices."""
 CHAPTERS_MAX = 40
 VIEWS_MAX = 4
 
 Shown = SourceStatus | Begun | SinkStatus
 """What a page can be about."""
-
-OVER = frozenset({QueryStatus.ENDED, QueryStatus.FAILED})
-"""The states in which nothing is read any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +167,7 @@ def live(watched: SourceStatus, params: PageQuery, splits: Splits, sink: SinkVie
         "clusters_left": max(0, len(explanation.clusters) - CLUSTERS_MAX),
         "grid": make_grid(found, here, {one.reader: one.offsets for one in explanation.readers}, moved),
         "chart": make_chart(view.work),
-        "proofs": proofs(view),
+        "proofs": [*proofs(view), *advised(watched)],
         "happenings": happenings,
         "happenings_known": len(kinds),
         "kinds": [(kind, kind in here.kinds, here.toggled(kind)) for kind in _kinds(view, here)],
@@ -222,6 +218,7 @@ def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
     # Splits that are retained or were read to their ends have no lag.
     lag = sum(lags) if lags or not unknown else None
     lost = sum(totals.losses.values())
+    needed = needed_now(watched)
     return [
         Tile(
             "Lag",
@@ -236,8 +233,10 @@ def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
             "Partitions",
             f"{splits:,}",
             "",
-            f"on {counted(len(explanation.readers), 'reader')}",
-            f"{counted(splits, 'partition')}; the fullest reader has {explanation.spread:,} more than the emptiest",
+            f"on {counted(len(explanation.readers), 'reader')}"
+            f"{'' if needed is None else f', {needed.readers:,} needed'}",
+            f"{counted(splits, 'partition')}; the fullest reader has {explanation.spread:,} more than the emptiest"
+            f"{'' if needed is None else f'. {needed.sentence()}'}",
         ),
         Tile(
             "Busiest reader",
@@ -340,40 +339,6 @@ def _tone(one: ClusterView, known: bool) -> str:
     if one.unreachable or one.left_out:
         return "bad"
     return "good" if known else "off"
-
-
-def proofs(view: View) -> Sequence[tuple[str, str]]:
-    """The lines about proofs and the plan, each with its tone."""
-    lines: list[tuple[str, str]] = []
-    for one in view.explanation.evenness:
-        where = "All partitions" if one.cluster is None else f"Cluster {one.cluster}"
-        tone = "good" if one.even else "off" if one.even is None or not one.promised else "bad"
-        lines.append((tone, f"{where}: {one.statement()}."))
-    left = len(lines) - LINES_MAX
-    if left > 0:
-        lines = [*lines[:LINES_MAX], ("off", f"… and {counted(left, 'more cluster')}, each balanced on its own.")]
-    return [*lines, *_planned(view)]
-
-
-def _planned(view: View) -> Sequence[tuple[str, str]]:
-    """How evenly the batch was shared out, each line with its tone; and the plan that would do much better, if any."""
-    plan, offsets = view.explanation.plan, view.explanation.offsets
-    if not offsets:
-        return []
-    have = f"Busiest reader: {plan.offsets_max:,} of {counted(offsets, 'offset')}"
-    how = "with plan=level" if plan.kind == LEVEL else "without cutting partitions"
-    proven = plan.offsets_max <= plan.bound
-    best = f", the best possible {how}." if proven else f". Best possible {how}: {plan.bound:,}."
-    lent = f" {counted(plan.lent, 'range')} lent to other readers, {counted(plan.cuts, 'cut')}."
-    found = [("good" if proven else "off", f"{have}{best}{lent if plan.lent or plan.cuts else ''}")]
-    if plan.joined:
-        few = f"{counted(plan.joined, 'reader')} had too few offsets for a task: others read them (readerOffsetsMin)."
-        found.append(("good", few))
-    if advice := view.explanation.advice():
-        found.append(("off", f"{advice[0].upper()}{advice[1:]}."))
-    if held := held_sentence(view.explanation.held):
-        found.append(("off", f"{held[0].upper()}{held[1:]}."))
-    return found
 
 
 def _kinds(view: View, params: PageQuery) -> Sequence[Kind]:
