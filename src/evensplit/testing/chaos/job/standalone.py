@@ -1,4 +1,4 @@
-"""A Spark standalone cluster on this machine: a master and workers of one core each, from PySpark's own jars."""
+"""A Spark standalone cluster on this machine: a master and workers, from PySpark's own jars."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ KILL_WITHIN_S = 60.0
 class StandaloneCluster:
     """One master and `workers` workers, for as long as the `with` block lasts. What they say is below `directory`.
 
+    A worker has so many `cores`: how many tasks it takes at once, whatever the machine has.
+
     Each process leads a session of its own, in which all that it starts is found: a worker's executors are. They end
     with this process, however that ends.
     """
 
-    def __init__(self, directory: Path, *, workers: int = 2) -> None:
+    def __init__(self, directory: Path, *, workers: int = 2, cores: int = 1) -> None:
         self._directory = directory
         self._count = workers
+        self._cores = cores
         self._port, self._web_port = free_ports(2)
         self._keeper: Keeper | None = None
         self._processes: list[Child] = []
@@ -70,6 +73,11 @@ class StandaloneCluster:
         """The executor processes of a worker."""
         members = session_members(self._processes[1 + worker].pid)
         return [pid for pid in members if "CoarseGrainedExecutorBackend" in command_line(pid)]
+
+    def add_worker(self) -> None:
+        """Start one more worker; the master counts on it some seconds later."""
+        self._processes.append(self._start_worker(self._count))
+        self._count += 1
 
     def kill_worker(self, worker: int) -> None:
         """End a worker and its executors with SIGKILL, as a machine that is switched off does."""
@@ -109,7 +117,7 @@ class StandaloneCluster:
 
     def _start_worker(self, worker: int) -> Child:
         name = f"worker-{worker}"
-        own = ["--host", HOST, "--port", "0", "--webui-port", "0", "--cores", "1", "--memory", "2g"]
+        own = ["--host", HOST, "--port", "0", "--webui-port", "0", "--memory", "2g", "--cores", str(self._cores)]
         own += ["--work-dir", str(self._directory / name)]
         return self._start(name, ["org.apache.spark.deploy.worker.Worker", *own, self.url])
 
