@@ -331,3 +331,27 @@ def test_lists_are_bounded() -> None:
     for number in range(HAPPENINGS_MAX):
         view = advance(view, replace(flapping, number=flapping.number + number, run_id=str(number)))
     assert len(view.happenings) == HAPPENINGS_MAX
+
+
+def test_how_many_readers_are_needed() -> None:
+    """Forty offsets arrive each second and 30 are read, which takes each of two readers half a second."""
+    script = orders({"east": 2})
+    batches = []
+    for _ in range(3):
+        script.write(200)
+        script.read(150)
+        batches.append(script.batch())
+    assert viewed(batches[0]).readers_needed() is None
+    found = viewed(*batches).readers_needed()
+    assert found is not None
+    assert (found.readers, found.arriving, found.speed, found.lag) == (1, 40, 300, 300)
+    more = viewed(*batches).readers_needed(lag=60_000)
+    assert more is not None
+    assert (more.readers, more.capped) == (2, True), "one for each partition"
+    unknown = viewed(*(replace(one, duration_ms=None) for one in batches))
+    assert unknown.readers_needed() is None
+    assert unknown.readers_needed(durations={0: 500, 1: 500, 2: 500}) == found
+    script.restart()
+    script.write(200)
+    script.read()
+    assert viewed(*batches, script.batch()).readers_needed() is None, "the time between two runs says nothing"

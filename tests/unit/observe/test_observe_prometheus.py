@@ -137,6 +137,10 @@ def test_records_that_are_counted(recorder: Recorder) -> None:
 def test_the_table_is_what_is_exported(recorder: Recorder) -> None:
     """Each metric of the table has a value, and each value is of one in it, with its kind, its help and its labels."""
     counted(recorder, held=(Held("maxBytesPerTrigger", "east"),))
+    (known,) = recorder.watched()
+    last = known.view.last
+    later = replace(last, number=last.number + 1, at_ms=(last.at_ms or 0) + 10_000)
+    recorder.add(later, encode(last.end), heard_ms=later.at_ms)
     writes(recorder, report())
     families = list(text_string_to_metric_families(exported(recorder, partitions=True)))
     seen: dict[str, Metric] = {}
