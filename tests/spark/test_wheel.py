@@ -73,7 +73,8 @@ def test_a_wheel_is_all_it_takes(tmp_path: Path) -> None:
         names = archive.namelist()
     for name in ("evensplit/__init__.py", "evensplit/_kernel.abi3.so", "pyspark_evensplit/__init__.py"):
         assert name in names
-    assert {"evensplit/observe/files/alerts.yml", "evensplit/observe/files/grafana.json"} <= set(names)
+    files = ("alerts.yml", "grafana.json", "keda.yml", "spark-dynamic-allocation.conf")
+    assert {f"evensplit/observe/files/{name}" for name in files} <= set(names)
     assert not [name for name in names if name.startswith(("tests", "bench", "native"))]
     python = tmp_path / "env" / "bin" / "python"
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "env", cwd=tmp_path)

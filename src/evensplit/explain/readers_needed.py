@@ -26,7 +26,10 @@ BUSY_MAX = 0.8
 """For what share of the time readers should read at most: the rest is for planning, and for rates that vary."""
 
 BATCHES_MAX = 10
-"""The last batches, over which rates are measured."""
+"""The last batches, over which it is measured what arrives."""
+
+SPEED_BATCHES_MAX = 5
+"""The last batches, over which the speed of a reader is measured."""
 
 RISE_MS = 5_000
 """What arrives counts as measured over this time, too, if that is more: a rate that rises is seen at once."""
@@ -105,7 +108,7 @@ def readers_needed(
         until_ms: (idle) nothing more was read until then.
     """
     arriving = _arriving(batches[-BATCHES_MAX - 1 :], lag, until_ms)
-    speed = _speed(batches[-BATCHES_MAX:])
+    speed = _speed(batches[-SPEED_BATCHES_MAX:])
     if arriving is None or speed is None:
         return None
     # Rounded, since 0.8 * 5 must not need a sixth reader.
@@ -140,12 +143,16 @@ def _growth(first: tuple[int, int, int | None], last: tuple[int, int, int | None
 
 
 def _speed(batches: Sequence[Measured]) -> float | None:
-    """How many offsets per second one reader goes through, without the time that a batch takes whatever it reads."""
+    """How many offsets per second one reader goes through, without the time that a batch takes whatever it reads.
+
+    At least what it did in the fastest batch: others may have waited for an executor or a worker process to start.
+    """
     found = [(one.busiest, one.duration_ms / 1000) for one in batches if one.busiest > 0 and one.duration_ms]
     if not found:
         return None
     fixed_s = _fixed_s(found)
-    return sum(offsets for offsets, _ in found) / sum(seconds - fixed_s for _, seconds in found)
+    mean = sum(offsets for offsets, _ in found) / sum(seconds - fixed_s for _, seconds in found)
+    return max(mean, *(offsets / seconds for offsets, seconds in found))
 
 
 def _fixed_s(found: Sequence[tuple[int, float]]) -> float:

@@ -101,7 +101,7 @@ METRICS = (
         "evensplit_reader_offsets_per_second",
         "gauge",
         _SOURCE,
-        "What one reader goes through while it reads, over the last ten batches: offsets of the busiest reader.",
+        "What one reader goes through while it reads, over the last five batches: offsets of the busiest reader.",
     ),
     Metric(
         "evensplit_spread_splits",

@@ -76,10 +76,9 @@ def register(
         dashboard_token: what every request for the dashboard has to carry (see docs/dashboard.md); at the same port,
             those for the metrics, too.
         counts_port: where tasks tell how many records the option `where` left out, and how many keys and values could
-            not be decoded, and where `readers=auto` asks for the session's slots, at the address that Spark's driver
-            listens at; 0: at any free port; "off": nowhere; None: as before, and in the first call, at any free port.
-            If nothing can be received there, a warning says why, and the queries run on without (with `readers=auto`
-            they fail). Under Spark Connect nothing is counted.
+            not be decoded, and `readers=auto` asks for the session's slots, at the address that Spark's driver listens
+            at; 0: at any free port; "off": nowhere; None: as before, and in the first call, at any free port. Without
+            it, as under Spark Connect, nothing is counted and `readers=auto` is an error; a warning says why.
 
     Raises:
         OptionError: an invalid port, or an argument for metrics or the dashboard without its port; all problems at

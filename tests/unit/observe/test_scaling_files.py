@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ from evensplit.observe.metrics import METRICS
 from evensplit.observe.prometheus import serve
 from evensplit.observe.recorder import QueryStatus, Recorder
 from tests.support.batches import Script, orders
+from tests.support.pages import DOCS
 from tests.support.scrapes import Exported, parsed, value
 
 pytestmark = pytest.mark.usefixtures("closed")
@@ -89,6 +91,20 @@ def asked(found: Exported) -> float:
         found_value for (name, labels), found_value in found.items()
         if name == selector.name and matchers.items() <= dict(labels).items()
     )  # fmt: skip
+
+
+def test_the_expression_of_the_page_is_one_over_what_is_exported() -> None:
+    page = (DOCS / "howto" / "scaling.md").read_text()
+    text = next(block for block in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if "evensplit_arriving" in block)
+    found: list[str | None] = []
+
+    def visit(node: promql_parser.Expr) -> None:
+        if isinstance(node, promql_parser.VectorSelector):
+            found.append(node.name)
+
+    promql_parser.walk(promql_parser.parse(text), visit)
+    assert len(found) == 3
+    assert set(found) <= {one.name for one in METRICS}
 
 
 def replicas(current: int, metric: float) -> int:
