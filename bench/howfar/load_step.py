@@ -15,6 +15,7 @@ shows who decides what and when, and which partitions move; it says nothing abou
 
 A batch reads all that there is. The step is absorbed with the first batch from which on none takes longer than the
 trigger's interval, counted from the first one that is planned after it: the query keeps up, and nothing is left over.
+The step comes half a second after a trigger.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ NAME = "load_step"
 BATCHES_GOAL = 5
 LOOK_S = 1.0
 TICK_S = 0.05
+AFTER_TRIGGER_S = 0.5
 DEADLINE_S = 540.0
 
 
@@ -69,11 +71,11 @@ class Plan:
     rate: int = 20
     """Records per second before the step."""
     factor: int = 10
-    pause_ms: float = 16.0
+    pause_ms: float = 18.0
     """How long a reader pauses for each record."""
-    cores: int = 2
+    cores: int = 3
     """Of each worker."""
-    workers_max: int = 6
+    workers_max: int = 4
     trigger_s: int = 10
     before: int = 5
     """Batches before the step."""
@@ -235,6 +237,9 @@ def run(plan: Plan, directory: Path, say: Callable[[str], None] = lambda _: None
         scaler.start()
         try:
             _await(lambda: _batches(registration) >= plan.before, deadline_s, "the batches before the step", query)
+            # Spark's triggers are at the multiples of their interval. So the first batch that has the new rate has all of
+            # it, and is as large as can be.
+            time.sleep(plan.trigger_s - time.time() % plan.trigger_s + AFTER_TRIGGER_S)
             last = _batches(registration)
             say(f"{plan.rate * plan.factor:,} records/s from batch {last} on")
             load.rate = plan.rate * plan.factor

@@ -86,7 +86,7 @@ def main(directory: Path) -> None:
     """Run a small load step, and leave what came of it in `directory`."""
     directory.mkdir()
     os.chdir(directory)
-    outcome = run(Plan(partitions=12, before=2, after=6, workers_max=2, trigger_s=4), directory)
+    outcome = run(Plan(partitions=12, before=2, after=6, cores=2, workers_max=2, trigger_s=4), directory)
     rows = [{"readers": row.readers, "moved": row.moved, "moved_least": row.moved_least} for row in outcome.rows]
     (directory / "outcome.json").write_text(json.dumps({"rows": rows}))
 

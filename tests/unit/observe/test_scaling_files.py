@@ -111,7 +111,7 @@ def replicas(current: int, metric: float) -> int:
     """Kubernetes' formula for a target of the type AverageValue: nothing changes within a tenth of the target."""
     target = float(TRIGGER["metadata"]["threshold"])
     wanted = current if abs(metric / (target * current) - 1) <= 0.1 else math.ceil(metric / target)
-    return min(max(wanted, SPEC["minReplicaCount"]), SPEC["maxReplicaCount"])
+    return int(min(max(wanted, SPEC["minReplicaCount"]), SPEC["maxReplicaCount"]))
 
 
 def scraped(port: int) -> Exported:
