@@ -237,7 +237,7 @@ def run(plan: Plan, directory: Path, say: Callable[[str], None] = lambda _: None
         scaler.start()
         try:
             _await(lambda: _batches(registration) >= plan.before, deadline_s, "the batches before the step", query)
-            # Spark's triggers are at the multiples of their interval. So the first batch that has the new rate has all of
+            # Spark has a trigger at each multiple of the interval. So the first batch that has the new rate has all of
             # it, and is as large as can be.
             time.sleep(plan.trigger_s - time.time() % plan.trigger_s + AFTER_TRIGGER_S)
             last = _batches(registration)

@@ -159,6 +159,24 @@ def test_what_is_shown_fits_the_terminal(tmp_path: Path) -> None:
         assert len(captured.get().splitlines()) <= lines_max
 
 
+def test_how_many_readers_are_needed_is_known_by_when_batches_were_done(place: Path) -> None:
+    """Of a copy, whose files are all as new as each other, it is not."""
+    kept = read_history(place)
+    works = kept.views["0"].work
+    assert all(work.at_ms is not None for work in works)
+    assert (
+        json.loads(read_checkpoint("top", place, "--format", "json", "--once")[0])["sources"][0]["readersNeeded"]
+        is None
+    )
+    for work in works:
+        done_s = (work.at_ms or 0) / 1000 + 1
+        os.utime(place / "commits" / str(work.batch), (done_s, done_s))
+    found = json.loads(read_checkpoint("top", place, "--format", "json", "--once")[0])["sources"][0]["readersNeeded"]
+    assert found["readers"] == 1
+    assert found["speed"] == max(work.busiest for work in works[-5:])
+    assert f"{found['sentence']}." in read_checkpoint("top", place)[0]
+
+
 def test_being_told_to_end_ends_the_wait() -> None:
     before = signal.getsignal(signal.SIGINT)
     with top.waiting() as is_over:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evensplit.core.model import Lifecycle, SplitId
@@ -9,10 +11,14 @@ from evensplit.core.text import counted
 from evensplit.observe.dashboard.view.chart import HEIGHT, WIDTH, make_chart
 from evensplit.observe.dashboard.view.formatting import exact, lasted, short, stamp, utc
 from evensplit.observe.dashboard.view.grid import ELEMENTS_MAX, Cell, Scale, make_grid
+from evensplit.observe.dashboard.view.page import tiles
+from evensplit.observe.dashboard.view.proofs import advised
 from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery, Shade
+from evensplit.observe.recorder import QueryStatus, SourceStatus
 from evensplit.observe.source_view import SplitView, Work
 from evensplit.observe.timeline import Kind
 from evensplit.observe.web.address import is_loopback
+from tests.support.batches import orders, viewed
 from tests.support.views import keys_of
 
 
@@ -196,3 +202,22 @@ def test_pages_of_groups_have_all_of_them() -> None:
     assert len({cell.params.cluster for cell in cells}) == 500
     first = make_grid(many(1, 1_000, 2, 1), PageQuery(), {0: 1})
     assert (first.pages, first.rows[0].note) == (3, "2,000 partitions, read 1 offset")
+
+
+def test_how_many_readers_are_needed_is_said_with_the_reason() -> None:
+    script = orders({"east": 3})
+    batches = []
+    for _ in range(3):
+        script.write(1_000)
+        script.read(100)
+        batches.append(script.batch())
+    view = viewed(*batches)
+    reads = SourceStatus(view, QueryStatus.RUNNING, None)
+    needed = view.readers_needed()
+    assert needed is not None
+    assert advised(reads) == [("off", f"{needed.sentence()}.")]
+    (tile,) = [one for one in tiles(reads, 3) if one.name == "Partitions"]
+    assert (tile.value, tile.more) == ("3", "on 2 readers, 2 needed")
+    assert tile.title.endswith(needed.sentence())
+    assert advised(replace(reads, stage=QueryStatus.ENDED)) == []
+    assert advised(SourceStatus(viewed(batches[0]), QueryStatus.RUNNING, None)) == []

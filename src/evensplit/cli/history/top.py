@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from heapq import nlargest
+from itertools import zip_longest
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -37,7 +38,7 @@ CLUSTERS_MAX = 20
 """The most rows of each table, if there is room for them."""
 
 ROWS_LEAST = 3
-LINES_AROUND = 15
+LINES_AROUND = 16
 """The least rows of each table, and the lines of a terminal that are not rows of a table."""
 
 BATCHES_READ_MAX = RATE_BATCHES_MAX + 2
@@ -252,14 +253,23 @@ def _slowest(now: _Now, splits: list[SplitView], rows: int | None) -> Table:
 
 def _needed(kept: CheckpointHistory, view: View, splits: Sequence[SplitView]) -> ReadersNeeded | None:
     """How many readers are needed. A batch is taken to be over when Spark wrote that down."""
-    took: dict[int, int] = {}
-    for work in view.work[-RATE_BATCHES_MAX:]:
+    lags = [one.lag for one in splits if one.lag is not None]
+    return view.readers_needed(durations=_durations(kept, view), lag=sum(lags) if lags else None)
+
+
+def _durations(kept: CheckpointHistory, view: View) -> dict[int, int]:
+    """Batch -> how long it took in ms; empty if the files are copies, whose times say nothing."""
+    found: dict[int, int] = {}
+    works = view.work[-RATE_BATCHES_MAX:]
+    for work, following in zip_longest(works, works[1:]):
         with suppress(OSError):
             done_ms = int((kept.path / "commits" / str(work.batch)).stat().st_mtime * 1000)
-            if work.at_ms is not None and done_ms > work.at_ms:
-                took[work.batch] = done_ms - work.at_ms
-    lags = [one.lag for one in splits if one.lag is not None]
-    return view.readers_needed(durations=took, lag=sum(lags) if lags else None)
+            if work.at_ms is None or done_ms <= work.at_ms:
+                continue
+            if following is not None and following.at_ms is not None and done_ms > following.at_ms:
+                return {}
+            found[work.batch] = done_ms - work.at_ms
+    return found
 
 
 def _most(splits: list[SplitView], *, lag: bool) -> list[SplitView]:
