@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import json
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from random import Random
 
 from evensplit import Assignment, SplitId, Topic, assign
+from evensplit.core.batch.alignment import TimeSearch
+from evensplit.core.batch.limits import BatchLimits, Caps, filled
+from evensplit.core.batch.shares import share
 from evensplit.core.machine.enumerator import TRANSITIONS
 from evensplit.core.model import Lifecycle
 from evensplit.core.policies import POLICIES
@@ -107,8 +111,8 @@ def spread() -> str:
         x, y = 16 + (number % 3) * (width + 22), 56 + (number // 3) * (height + 60)
         parts.append(_text(x, y, f"{policy}: at most {max(values)}"))
         base = y + 14 + height
-        for share in (0, 1):
-            at = base - share * height
+        for part in (0, 1):
+            at = base - part * height
             parts.append(f'<line class="grid" x1="{x}" x2="{x + width}" y1="{at}" y2="{at}"/>')
         points = " ".join(
             f"{x + step * width / STEPS:.1f},{base - value / most * height:.1f}" for step, value in enumerate(values)
@@ -220,6 +224,85 @@ def states() -> str:
     return _svg("Events that take a split from state to state", y + 8, parts)
 
 
+Replayed = Sequence[tuple[int, int]]
+"""After each batch: where a watermark of 10 minutes stands, and how old the oldest record is that is still unread, in
+minutes from the beginning."""
+
+
+def watermarks() -> str:
+    """A replay of 12 hours, without alignment and with it."""
+    width, height, top = 330, 220, 92
+    title = "A replay of 12 hours: the watermark, and the oldest record that is still to be read"
+    parts = [_text(16, 28, title, "title")]
+    for number, (said, found) in enumerate((("maxOffsetsPerTrigger", replayed(None)), ("alignment=10m", replayed(10)))):
+        x = 46 + number * (width + 42)
+        late = sum(1 for watermark, oldest in found[:-1] if oldest < watermark)
+        parts.append(
+            _text(x, top - 28, f"{said}: {f'{late} batches have late records' if late else 'nothing is late'}")
+        )
+        for hour in range(0, 13, 3):
+            y = top + height - hour / 12 * height
+            parts.append(f'<line class="grid" x1="{x}" x2="{x + width}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            parts.append(_text(x - 6, y + 4, f"{hour} h", "soft", "end"))
+        for line, name in ((1, "line"), (0, "mark")):
+            points = " ".join(
+                f"{x + step * width / (len(found) - 1):.1f},{top + height - max(0, at[line]) / 720 * height:.1f}"
+                for step, at in enumerate(found)
+            )
+            parts.append(f'<polyline class="{name}" points="{points}"/>')
+        parts.append(_text(x, top + height + 18, "batches", "soft"))
+        parts.append(_text(x + width, top + height + 18, str(len(found)), "soft", "end"))
+    y = top + height + 48
+    for x, name, said in (
+        (46, "mark", "the watermark: older records are dropped"),
+        (400, "line", "the oldest unread record"),
+    ):
+        parts.append(f'<line class="{name}" x1="{x}" x2="{x + 28}" y1="{y - 4}" y2="{y - 4}"/>')
+        parts.append(_text(x + 36, y, said, "soft"))
+    return _svg(title, y + 20, parts)
+
+
+def replayed(ahead: int | None) -> Replayed:
+    """Read four partitions in batches of 100, with records at other hours each. `ahead`: minutes; None: not aligned."""
+    hours = ([40] * 12, [120] * 3 + [2] * 9, [2] * 9 + [120] * 3, [3] * 12)
+    logs = {
+        SplitId("eu", "orders", place): [
+            60 * hour + 60 * one // count for hour, count in enumerate(counts) for one in range(count)
+        ]
+        for place, counts in enumerate(hours)
+    }
+    positions, latest = dict.fromkeys(logs, 0), {key: len(times) for key, times in logs.items()}
+    limits, newest, reached, found = BatchLimits(offsets=Caps(100)), 0, 0, list[tuple[int, int]]()
+    while positions != latest:
+        ends = share(positions, latest, limits).ends
+        if ahead is not None:
+            search = TimeSearch(
+                positions,
+                latest,
+                busy=(),
+                reached_ms=reached,
+                ahead_ms=ahead,
+                now_ms=720,
+                filled=_filling(positions, limits),
+            )
+            while (at := search.next_ms) is not None:
+                places = {key: bisect_left(logs[key], at) for key in search.asked}
+                search.take(
+                    at, {key: (one, logs[key][one]) if one < latest[key] else (-1, -1) for key, one in places.items()}
+                )
+            reached = search.cut.reached_ms or 0
+            ends = share(positions, search.cut.at_most, limits, at_least=search.cut.at_least).ends
+        newest = max([newest, *(logs[key][end - 1] for key, end in ends.items())])
+        positions = {**positions, **ends}
+        unread = [logs[key][position] for key, position in positions.items() if position < latest[key]]
+        found.append((newest - 10, min(unread, default=720)))
+    return found
+
+
+def _filling(positions: Mapping[SplitId, int], limits: BatchLimits) -> Callable[[Mapping[SplitId, int]], float]:
+    return lambda ends: filled(positions, ends, limits)
+
+
 def _svg(label: str, height: float, parts: Iterable[str]) -> str:
     return "\n".join(_lines(label, round(height), parts)) + "\n"
 
@@ -247,6 +330,7 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "simulation.svg": simulation,
     "crash.svg": crash,
     "states.svg": states,
+    "watermarks.svg": watermarks,
 }
 
 
