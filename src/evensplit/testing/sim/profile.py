@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from types import MappingProxyType
 
+from evensplit.core.batch.alignment import WHEN_AWAY
 from evensplit.core.state.settings import PLANS, Settings
 
 FAULTS: Mapping[str, str] = MappingProxyType(
@@ -90,6 +91,9 @@ class Profile:
     tasks_min: int | None
     task_offsets_max: int | None
     tells_epochs: bool
+    alignment_ms: int | None
+    """How far splits may be ahead of the slowest one, with hosts that ship; None: as far as they have records."""
+    away: str
 
     @property
     def settings(self) -> Settings:
@@ -140,4 +144,6 @@ def profile(seed: int, random: Random) -> Profile:
         tasks_min=seed % 11 or None,
         task_offsets_max=seed % 13 or None,
         tells_epochs=seed % 3 > 0,
+        alignment_ms=(None, 5_000, None, 20_000)[seed // 2 % 4],
+        away=WHEN_AWAY[seed // 8 % 2],
     )

@@ -42,6 +42,7 @@ class AlignedEnds:
         self._reached_ms: int | None = None
         self._beyond_ms: int | None = None
         self._span_ms = 0
+        self._waits_for = ""
 
     def find(
         self,
@@ -133,6 +134,7 @@ class AlignedEnds:
     def _note(self, cut: Cut, search: TimeSearch, positions: Ends, latest: Ends, busy: Collection[SplitId]) -> None:
         """Note what goes on from here, and when."""
         self.due_s, self.notices, self._beyond_ms = math.inf, (), None
+        self._waits_for = self._waits_for if cut.waits_for else ""
         if cut.reached_ms is not None:
             before_ms = cut.reached_ms if self._reached_ms is None else self._reached_ms
             is_full = not cut.waits_for and any(latest[key] > end for key, end in cut.at_most.items())
@@ -144,6 +146,9 @@ class AlignedEnds:
             self.due_s = min(waiting, default=math.inf)
             if not reads:
                 self.notices = (_told(cut, self._ahead_ms),)
+                if cut.waits_for != self._waits_for:
+                    log.info(self.notices[0])
+                self._waits_for = cut.waits_for
         elif not reads and any(latest[key] > position for key, position in positions.items()):
             # The search goes on with the next plan.
             self.due_s, self._beyond_ms = self._scheduler.monotonic(), search.beyond_ms

@@ -31,6 +31,7 @@ from evensplit.testing.sim.profile import Profile
 from evensplit.testing.sim.simulated import DriverDied, Host, Simulated
 from evensplit.testing.sim.stream.port import SimPort, SimService
 from evensplit.testing.sim.stream.scheduler import SimScheduler
+from evensplit.testing.sim.world import record_ms
 
 Result = TypeVar("Result")
 
@@ -126,6 +127,9 @@ class StreamHost(Host):
             "minPartitions": settings.tasks_min,
             "maxRecordsPerPartition": settings.task_offsets_max,
             "maxOffsetsPerTrigger": None if self.still else profile.offsets_max,
+            "alignment": profile.alignment_ms and f"{profile.alignment_ms} ms",
+            "idleTimeout": profile.alignment_ms and "20s",
+            "alignmentAway": profile.alignment_ms and profile.away,
             "removedRetention": f"{settings.retention_ms} ms",
             "discoveryInterval": f"{max(profile.interval_ms, 1) if profile.discovery else 0} ms",
             "failOnDataLoss": str(self.loss == "fail").lower(),
@@ -171,11 +175,17 @@ class StreamHost(Host):
         return step
 
     def _check_ends(self, state: EnumeratorState, event: BatchPlanned) -> None:
-        """S12: no batch goes further than its logs ever did."""
+        """S12, S17: no batch goes further than its logs ever did, or than alignment allows."""
         for key, end in event.ends.items():
             log = self._sim.world.incarnation(key, state.splits[key].topic_id)
             if log is not None and end > max(log.reached, state.splits[key].position or 0):
                 raise Broken("S12", f"{key} is to be read to {end}; its log never went beyond {log.reached}", key)
+            ahead_ms, reads = self._profile.alignment_ms, end > (state.splits[key].position or 0)
+            # Of a log that lost its tail since its end was seen, it says that all of it is older.
+            if reads and ahead_ms is not None and event.reached_ms is not None and log is not None and end <= log.end:
+                newest_ms, most_ms = record_ms(key, end - 1), event.reached_ms + ahead_ms
+                if newest_ms >= most_ms:
+                    raise Broken("S17", f"{key} is to be read to {newest_ms} ms; expected less than {most_ms} ms", key)
 
     # One batch.
 
@@ -187,7 +197,8 @@ class StreamHost(Host):
             self._sim.note("the clock jumps")
         yield
         start, reader, events = self._at, self._reader, self._sim.events
-        limit = ReadAllAvailable() if self.still else reader.getDefaultReadLimit()
+        reads_all = self.still and self._profile.alignment_ms is None
+        limit = ReadAllAvailable() if reads_all else reader.getDefaultReadLimit()
         end = self._call(reader.latestOffset, start, limit)
         self._call(reader.reportLatestOffset)
         if self._sim.events == events:
