@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -122,7 +121,7 @@ class Spark:
 
         def latest() -> None:
             nonlocal end
-            end = json.dumps(self._reader.latestOffset(json.loads(start), ReadAllAvailable()))
+            end = json.dumps(self._reader.latestOffset(json.loads(start), self._reader.getDefaultReadLimit()))
 
         def report() -> None:
             self.report = json.dumps(self._reader.reportLatestOffset())

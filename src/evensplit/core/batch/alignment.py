@@ -109,6 +109,8 @@ class TimeSearch:
         self._filled_by_all = filled(self._latest)
         waited_for = frozenset(busy)
         self._busy = [key for key in sorted(positions) if key in waited_for]
+        self.asked = tuple(sorted({**self._positions, **dict.fromkeys(self._busy)}))
+        """The splits that a time is looked up in; ascending."""
         self._rounds = 0
         self._places: list[_Place] = []
         self._all_ms = reached_ms
@@ -117,11 +119,6 @@ class TimeSearch:
         """The earliest time from which on a busy split has no record."""
         if reached_ms is not None:
             self._places.append(_Place(reached_ms, reached_ms, self._positions, 0.0, False, ()))
-
-    @property
-    def asked(self) -> tuple[SplitId, ...]:
-        """The splits that a time is looked up in; ascending."""
-        return tuple(sorted({**self._positions, **dict.fromkeys(self._busy)}))
 
     @property
     def next_ms(self) -> int | None:
@@ -163,10 +160,7 @@ class TimeSearch:
         is none. One for each of `asked`.
         """
         self._rounds += 1
-        ends = {
-            key: end if found[key][0] == _NONE else min(max(found[key][0], self._positions[key]), end)
-            for key, end in self._latest.items()
-        }
+        ends = self._ends(found)
         if at_ms == 0:
             # From logs without any timestamp nothing is to be learned, and nothing is waited for.
             self._busy = [key for key in self._busy if found[key][0] != _NONE]
@@ -180,6 +174,16 @@ class TimeSearch:
                 self._lacking = place
         elif not self._away and (times_ms or self._all_ms is not None):
             self._all_ms = until_ms if self._all_ms is None else max(self._all_ms, until_ms)
+
+    def _ends(self, found: Mapping[SplitId, tuple[int, int]]) -> Mapping[SplitId, int]:
+        """Where a time lies in the splits with anything unread; the ends themselves if nothing lies after it."""
+        first = {key: found[key][0] for key in self._latest}
+        if set(first.values()) == {_NONE}:
+            return self._latest
+        return {
+            key: end if (offset := first[key]) == _NONE else min(max(offset, self._positions[key]), end)
+            for key, end in self._latest.items()
+        }
 
     @property
     def cut(self) -> Cut:

@@ -71,6 +71,8 @@ def filled(
 
     It never falls when ends rise, and is more than 1 only where `fits` is false.
     """
+    if not limits:
+        return 0.0
     used = _used(positions, ends, limits, record_bytes or {})
     return max((taken / cap for taken, cap in used), default=0.0)
 

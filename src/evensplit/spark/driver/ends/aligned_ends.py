@@ -91,21 +91,20 @@ class AlignedEnds:
 
     def _ask(self, search: TimeSearch) -> list[SplitId]:
         """Ask all clusters at once, as often as it takes. Return the splits of which something was not answered."""
-        by_cluster: dict[str, list[SplitId]] = {}
+        by_cluster: dict[str, dict[tuple[str, int], SplitId]] = {}
         for key in search.asked:
-            by_cluster.setdefault(key.cluster, []).append(key)
+            by_cluster.setdefault(key.cluster, {})[key[1:]] = key
         while (at_ms := search.next_ms) is not None:
             asked = {
-                name: self._monitor.list_times(name, {(key.topic, key.partition): at_ms for key in keys})
-                for name, keys in by_cluster.items()
+                name: self._monitor.list_times(name, dict.fromkeys(keys, at_ms)) for name, keys in by_cluster.items()
             }
             self._scheduler.wait(tuple(asked.values()), self._monitor.patience_s)
             found: dict[SplitId, tuple[int, int]] = {}
             for name, future in asked.items():
-                found.update((SplitId(name, *key), one) for key, one in _answer(name, future).items())
-            gone = [key for key in search.asked if key not in found]
-            if gone:
-                return gone
+                answer, keys = _answer(name, future), by_cluster[name]
+                found.update(zip(map(keys.__getitem__, answer), answer.values(), strict=True))
+            if len(found) < len(search.asked):
+                return [key for key in search.asked if key not in found]
             search.take(at_ms, found)
         return []
 

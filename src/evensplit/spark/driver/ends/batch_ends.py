@@ -120,7 +120,7 @@ class BatchEnds:
         held = found.held
         if cut.waits_for:
             held = (*held, Held(ALIGNMENT.name, cut.waits_for))
-        elif not held:
+        elif not held and self._limits:
             # Asking for a later time would not have made the batch much larger.
             held = share(positions, latest, self._limits, sizes).held
         return BatchPlanned(found.ends, cut.reached_ms, tuple(sorted(held)))
