@@ -6,13 +6,12 @@ seconds, and a value that is not known has no sample.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from evensplit.core.model import Lifecycle
 from evensplit.explain.batch import ClusterView
-from evensplit.observe.metric import CLUSTERS_MAX, OTHERS, Metric, Sample
+from evensplit.observe.metric import CLUSTERS_MAX, OTHERS, Metric, Names, Sample
 from evensplit.observe.recorder import BEGINNINGS, RUNS, Begun, QueryStatus, SourceStatus
 from evensplit.observe.sink_metrics import SINK_METRICS, of_sink
 from evensplit.observe.sinks import SinkStatus
@@ -201,32 +200,6 @@ METRICS = (
     *SINK_METRICS,
 )
 """All metrics, in the order in which they are exported."""
-
-
-class Names:
-    """The label `query` of each query: chosen at the first call, and the same while the query runs.
-
-    So no series breaks off when another query of the same name starts or ends. Safe for several threads.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._labels: dict[str, str] = {}
-
-    def of(self, sources: Iterable[Source]) -> Mapping[str, str]:
-        """Query id -> label, for `sources`: those of all running queries. Other queries are forgotten."""
-        running = {one.query_id: one.name or one.query_id for one in sources}
-        with self._lock:
-            self._labels = {query: label for query, label in self._labels.items() if query in running}
-            taken = set(self._labels.values())
-            for query, name in running.items():
-                if query not in self._labels:
-                    label = query if name in taken else name
-                    while label in taken:
-                        label += "_"
-                    taken.add(label)
-                    self._labels[query] = label
-            return dict(self._labels)
 
 
 def samples(

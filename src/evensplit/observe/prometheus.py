@@ -18,7 +18,8 @@ from starlette.routing import Route
 from starlette.types import Message, Scope
 
 from evensplit.errors import PortError, line_of
-from evensplit.observe.metrics import METRICS, Names, samples
+from evensplit.observe.metric import Names
+from evensplit.observe.metrics import METRICS, samples
 from evensplit.observe.recorder import Recorder
 from evensplit.observe.web.server import Server, shared
 

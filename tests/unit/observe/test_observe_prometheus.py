@@ -17,8 +17,8 @@ from evensplit.core.model import Held
 from evensplit.core.state.codec import encode
 from evensplit.explain.record_counts import Counted, RecordCounts
 from evensplit.observe import metrics as module
-from evensplit.observe.metric import OTHERS, Metric
-from evensplit.observe.metrics import METRICS, STATES, Names, samples
+from evensplit.observe.metric import OTHERS, Metric, Names
+from evensplit.observe.metrics import METRICS, STATES, samples
 from evensplit.observe.prometheus import EvenSplitCollector
 from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import Source

@@ -333,7 +333,7 @@ class _OffsetLookup:
                     self._errors[key] = AnswerRefused(self._session.cluster, what)
                 else:
                     self._found[key], self.epochs[key] = one.offset, one.leader_epoch
-                    self.times_ms[key] = one.timestamp_ms
+                    self.times_ms[key] = one.timestamp
 
     def _refused(self, key: TopicPartition, code: int) -> None:
         error = BrokerError(

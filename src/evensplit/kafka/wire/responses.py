@@ -236,7 +236,7 @@ class ListedOffset:
     error_code: int
     offset: int
     leader_epoch: int
-    timestamp_ms: int = -1
+    timestamp: int = -1
 
 
 def read_list_offsets(reader: Reader, version: int) -> ByTopic[ListedOffset]:
