@@ -102,7 +102,7 @@ def test_a_failure_in_the_finale_says_so_and_is_seen_again_by_its_hint() -> None
     """The finale begins after the events that were asked for, so a run of more events is another one."""
     rules = PLANTED["later-by-strategy"].rules
     found: list[SimulationFailed] = []
-    for seed in range(100):
+    for seed in range(300):
         try:
             simulate(seed, 20, rules)
         except SimulationFailed as failed:
