@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import pickle
 import subprocess
 import sys
 import types
@@ -129,3 +130,33 @@ def test_importing_it_loads_neither_spark_nor_kafka_nor_arrow_nor_the_kernel() -
     assert ours == {"core", "enumerator", "errors", "explain"}
     heavy = {"pyspark", "py4j", "kafka", "confluent_kafka", "pyarrow", "pandas", "socket", "ssl"}
     assert heavy & {name.partition(".")[0] for name in loaded} == set()
+
+
+SPLIT = enumerator.SplitId("east", "orders", 0)
+SENT = {
+    "Assign": (SPLIT, 0, 7, None, 1),
+    "ClusterPollFailed": ("east", "no answer"),
+    "ClustersListed": ((enumerator.ListedCluster("east", ("h:1",)),),),
+    "LogsObserved": ("east", {SPLIT: 7}),
+    "OffsetsResolved": ({SPLIT: 7},),
+    "PartitionsListed": ("east", (enumerator.ListedPartition("orders", 0),)),
+    "ReaderRegistered": (0,),
+    "Revoke": (SPLIT, 0),
+    "SettingsChanged": (),
+    "SplitsFinished": (0, 1, {SPLIT: 7}),
+}
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_readers_that_are_processes_can_send_and_get_them(name: str) -> None:
+    one = getattr(enumerator, name)(*SENT[name])
+    there = pickle.loads(pickle.dumps(one))
+    assert there == one
+    assert repr(there) == repr(one)
+
+
+def test_what_is_not_said_is_an_empty_mapping() -> None:
+    reported = enumerator.ReaderRegistered(0).reported
+    assert (reported, len(reported), list(reported), repr(reported)) == ({}, 0, [], "{}")
+    with pytest.raises(KeyError):
+        reported[SPLIT]

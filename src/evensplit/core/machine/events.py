@@ -4,21 +4,36 @@ The driver observes the world and tells the enumerator; an event never asks for 
 0 .. readers - 1. Events that come from a reader carry its `epoch`, which goes up with each of its registrations: by
 that, what it said before it registered again is recognised, however late it comes. Events that come from a poll carry
 its number: by that, a poll that is told twice counts once.
+
+Events and orders can be pickled, as far as the mappings in them can.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from evensplit.core.model import EpochTable, Held, ListedPartition, Loss, Range, Readable, SplitId, Subscription
 from evensplit.core.state.settings import DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 
 
-def _nothing() -> Mapping[Any, Any]:
-    return MappingProxyType({})
+class _Nothing(Mapping[Any, Any]):
+    """The empty mapping. Unlike one of `MappingProxyType` it can be pickled: readers are processes of their own."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +41,7 @@ class SettingsChanged:
     """The user's settings: told at the start of a run, and when they change."""
 
     settings: Settings = field(default_factory=Settings)
-    eligible: Mapping[int, tuple[Readable, ...]] = field(default_factory=_nothing)
+    eligible: Mapping[int, tuple[Readable, ...]] = field(default_factory=_Nothing)
     """Reader -> what it may read. A reader that is not named may read everything; one with an empty tuple, nothing."""
     discovery: bool = True
     """New partitions are looked for all the time, not only once at the start."""
@@ -50,13 +65,13 @@ class ReaderRegistered:
 
     reader: int
     epoch: int = 0
-    reported: Mapping[SplitId, int] = field(default_factory=_nothing)
+    reported: Mapping[SplitId, int] = field(default_factory=_Nothing)
     """The splits that it read by its own account (its restored state) -> the next offset to read."""
     generation: int | None = None
     """The generation of the last `Assign` that it had obeyed by then; None if it knows none."""
     location: str = ""
     """Where it runs, for people."""
-    topic_ids: Mapping[SplitId, str] = field(default_factory=_nothing)
+    topic_ids: Mapping[SplitId, str] = field(default_factory=_Nothing)
     """The topic ids of reported splits, as far as the reader was told them. A report about another incarnation of a
     topic says nothing about how far this one was read."""
 
@@ -93,7 +108,7 @@ class SplitsFinished:
     epoch: int
     splits: Mapping[SplitId, int]
     """Split -> the offset (exclusive) of its end."""
-    topic_ids: Mapping[SplitId, str] = field(default_factory=_nothing)
+    topic_ids: Mapping[SplitId, str] = field(default_factory=_Nothing)
     """The incarnations that were read to their ends, as far as the reader was told them. The end of another one
     says nothing of the one that is read now."""
 
@@ -143,7 +158,7 @@ class Asked(NamedTuple):
     turned: bool = True
     """Another broker was asked than the one that answered the poll before. If that one answered again, there is no
     other one."""
-    words: Mapping[str, Mapping[str, tuple[str, ...]]] = _nothing()
+    words: Mapping[str, Mapping[str, tuple[str, ...]]] = _Nothing()
     """Broker -> topic -> the ids by which the broker has named it, the latest at the end; an empty id where it did not
     know the topic. Each is as old as the last poll of that broker."""
     broker: str = ""
@@ -188,11 +203,11 @@ class LogsObserved:
     cluster: str
     ends: Mapping[SplitId, int]
     """The offset of the next record to be written."""
-    starts: Mapping[SplitId, int] = field(default_factory=_nothing)
+    starts: Mapping[SplitId, int] = field(default_factory=_Nothing)
     """The first offset that the log still has, as far as that was asked for."""
     answer: int = 0
     """The number of the poll; 0: not numbered. A poll that was told before is ignored."""
-    epochs: Mapping[SplitId, EpochTable] = field(default_factory=_nothing)
+    epochs: Mapping[SplitId, EpochTable] = field(default_factory=_Nothing)
     """The leader epochs of the log's records, as far as the brokers tell them."""
     asked: Asked = NOW
 
@@ -229,9 +244,9 @@ class OffsetsResolved:
 
     starts: Mapping[SplitId, int]
     """Split -> the offset of its first record to read."""
-    stops: Mapping[SplitId, int] = field(default_factory=_nothing)
+    stops: Mapping[SplitId, int] = field(default_factory=_Nothing)
     """Split -> where reading it ends (exclusive), in a bounded read."""
-    topic_ids: Mapping[SplitId, str] = field(default_factory=_nothing)
+    topic_ids: Mapping[SplitId, str] = field(default_factory=_Nothing)
     """The incarnations that the offsets are of, as far as known; offsets of another one are ignored."""
 
 
