@@ -25,7 +25,7 @@ MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help setup demo test test-fast test-slow test-matrix coverage check bench bench-driver \
-	bench-migrate bench-assign bench-audit bench-crates bench-peer bench-latency \
+	bench-migrate bench-assign bench-audit bench-crates bench-peer bench-latency bench-howfar \
 	chaos-peer docs wheel release changelog lock clean
 
 help: ## This list
@@ -84,6 +84,10 @@ bench-peer: setup ## Rows per second beside Spark's own Kafka source and sink (t
 bench-latency: setup ## The first row and small batches beside Spark's own, timelines (20 minutes; ARGS=--quick: five)
 	@$(py) -m tools.peer_environment
 	@PYSPARK_PYTHON=$(peer) PYSPARK_DRIVER_PYTHON=$(peer) $(peer) -m bench.latency $(ARGS)
+
+bench-howfar: setup ## How far batches go (ARGS=replay, batch_bytes, load_step, skew or driver_cost; with --quick: shorter)
+	@$(py) -m tools.peer_environment
+	@PYSPARK_PYTHON=$(peer) PYSPARK_DRIVER_PYTHON=$(peer) $(peer) -m bench.howfar.$(or $(ARGS),replay)
 
 chaos-peer: setup ## The same faults for Spark's own Kafka source and for evensplit (30 minutes; ARGS="--minutes 4")
 	@$(py) -m tools.peer_environment

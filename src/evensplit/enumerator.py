@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from evensplit.core.assign.certificate import Certificate
 from evensplit.core.assign.claims import Claim, resolve_claims
+from evensplit.core.assign.rate_proof import RateProof
 from evensplit.core.machine.effects import (
     Assign,
     Effect,
@@ -99,12 +100,13 @@ from evensplit.core.model import (
 from evensplit.core.policies import POLICIES
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.reader_schema import ReaderSchema
-from evensplit.core.state.settings import LOSSES, PLANS, REBALANCES, SCOPES, Settings
+from evensplit.core.state.settings import BALANCES, LOSSES, PLANS, REBALANCES, SCOPES, Settings
 from evensplit.core.state.state import READERS_MAX, EnumeratorState, Session
 from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown, TransitionError
 from evensplit.explain.evenness import Evenness, evenness
 
 __all__ = [
+    "BALANCES",
     "LOSSES",
     "NOW",
     "PLANS",
@@ -146,6 +148,7 @@ __all__ = [
     "Partitions",
     "PartitionsListed",
     "Range",
+    "RateProof",
     "ReadLogsPolled",
     "Readable",
     "ReaderLost",

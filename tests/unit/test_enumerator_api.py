@@ -27,11 +27,12 @@ EFFECTS = [
     "Assign", "Forget", "ListPartitions", "RefuseCluster", "ReportLoss", "ResolveStart", "Revoke", "SignalNoMoreSplits",
 ]  # fmt: skip
 OTHERS = [
-    "Asked", "Cause", "Certificate", "CheckpointCorrupt", "CheckpointForeign", "CheckpointVersionUnknown", "Claim",
-    "Cluster", "ClusterState", "Effect", "EnumeratorState", "EpochStart", "EpochTable", "Evenness", "Event",
+    "Asked", "BALANCES", "Cause", "Certificate", "CheckpointCorrupt", "CheckpointForeign", "CheckpointVersionUnknown",
+    "Claim", "Cluster", "ClusterState", "Effect", "EnumeratorState", "EpochStart", "EpochTable", "Evenness", "Event",
     "HandedOut", "Held", "LOSSES", "Lifecycle", "ListedCluster", "ListedPartition", "Loss", "NOW", "PLANS", "POLICIES",
-    "Partitions", "READERS_MAX", "REBALANCES", "Range", "Readable", "ReaderSchema", "SCOPES", "Session", "Settings",
-    "Split", "SplitId", "StartBy", "Step", "Subscription", "Topic", "TopicPattern", "Topics", "TransitionError",
+    "Partitions", "READERS_MAX", "REBALANCES", "Range", "RateProof", "Readable", "ReaderSchema", "SCOPES", "Session",
+    "Settings", "Split", "SplitId", "StartBy", "Step", "Subscription", "Topic", "TopicPattern", "Topics",
+    "TransitionError",
     "check", "check_step", "decode", "encode", "evenness", "resolve_claims", "step",
 ]  # fmt: skip
 """What is not here is private. To take a name away is a new major version, to add one a promise."""
@@ -49,7 +50,7 @@ FIELDS = {
     "ListedCluster": "id bootstrap_servers starts_by_strategy subscription",
     "PartitionsListed": "cluster partitions complete kafka_id seen answer asked discovery",
     "OffsetsResolved": "starts stops topic_ids",
-    "BatchPlanned": "ends reached_ms held",
+    "BatchPlanned": "ends reached_ms held measured",
     "SettingsChanged": "settings eligible discovery discovery_interval_ms loss",
 }
 """In this order; later versions may add some at the end, with a default."""
