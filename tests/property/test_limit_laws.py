@@ -201,3 +201,11 @@ def test_an_unknown_size_is_an_average_of_known_ones(known: Offsets) -> None:
     assert found.keys() == known.keys()
     assert all(size == known[key] or not known[key] for key, size in found.items())
     assert all(min(seen) <= size <= max(seen) for size in found.values())
+
+
+def test_parts_that_need_many_digits_are_rounded_down() -> None:
+    key, other = SplitId("east", "t", 0), SplitId("east", "u", 0)
+    limits = BatchLimits(bytes=Caps(10**15 + 37, {Topic("east", "t"): 10**14 + 39}))
+    found = share({key: 0, other: 0}, {key: 2**61 - 1, other: 2**60 + 7}, limits, {key: 1_009, other: 1_013})
+    assert 0 <= 10**14 + 39 - found.ends[key] * 1_009 < 2 * 1_009
+    assert 0 <= 10**15 + 37 - found.ends[key] * 1_009 - found.ends[other] * 1_013 < 4_000

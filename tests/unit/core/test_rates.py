@@ -12,10 +12,10 @@ from evensplit.core.machine.events import (
     SettingsChanged,
     TimePassed,
 )
-from evensplit.core.model import SplitId
+from evensplit.core.model import Split, SplitId
 from evensplit.core.policies import POLICIES
 from evensplit.core.state.codec import decode, encode
-from evensplit.core.state.rates import moves_left, rounded, with_moves
+from evensplit.core.state.rates import moves_left, rounded, weights, with_moves
 from evensplit.core.state.settings import RATE, Settings
 from evensplit.explain.evenness import evenness
 from tests.support.enumeration import EAST, Enumeration
@@ -169,3 +169,72 @@ def test_evenness_says_how_far_the_work_is_from_the_best() -> None:
         "by work, the busiest reader has 200 offsets a minute, where 200 is the least possible (0.0% above it); "
         "by counts, as even as possible; no partition moved that could have stayed"
     )
+
+
+def test_of_many_splits_some_of_every_weight_are_looked_at() -> None:
+    one = Query(2, 150)
+    sizes = [10 + 7 * place % 97 + 500 * (place % 2) for place in range(150)]
+    for _ in range(4):
+        one.batch(*sizes)
+    (found,) = evenness(one.state, one.state)
+    assert found.work is not None
+    assert found.work.gap < 0.02
+
+
+def test_what_has_no_rate_yet_counts_as_the_mean_of_its_topic_else_of_all() -> None:
+    known = Split(SplitId("east", "t", 0), "id", 5, None, 0, rate=100)
+    other = Split(SplitId("east", "u", 0), "id", 5, None, 0, rate=300)
+    new = Split(SplitId("east", "t", 1), "id", 0, None, 0)
+    strange = Split(SplitId("west", "v", 0), "id", 0, None, 0)
+    assert list(weights([known, other, new, strange]).values()) == [100, 300, 100, 200]
+    assert list(weights([new, strange]).values()) == [1, 1]
+
+
+def test_without_the_time_nothing_is_measured() -> None:
+    one = Enumeration(1, Settings(balance=RATE))
+    one.discover(EAST, t=1)
+    one.register()
+    one.tell(BatchOpened(), BatchPlanned({SplitId("east", "t", 0): 5}))
+    assert [split.rate for split in one.state.splits.values()] == [0]
+
+
+def test_sizes_of_a_split_that_is_gone_are_let_go() -> None:
+    one = Query(1, 1)
+    gone, there = SplitId("east", "gone", 0), SplitId("east", "t", 0)
+    one.tell(BatchOpened(), BatchPlanned({there: 5}, measured={gone: (3, 30), there: (5, 500)}))
+    assert [split.record_bytes for split in one.state.splits.values()] == [100]
+
+
+def test_sticky_moves_nothing_for_it_and_without_splits_there_is_nothing_to_deal() -> None:
+    one = Query(2, 4, policy="sticky")
+    before = [split.owner for split in one.state.splits.values()]
+    for _ in range(3):
+        one.batch(9000, 9000, 1, 1)
+    one.discover(EAST, t=5)
+    one.batch(1, 1, 1, 1, 1)
+    assert [split.owner for split in one.state.splits.values()][:4] == before
+    none = Query(2, 0, capacities=((0, 2),))
+    none.batch()
+    assert not none.state.splits
+
+
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        (Settings(gain_percent=-1), "gain and moves are -1 and "),
+        (Settings(moves_per_hour=-1), "expected 0 or more"),
+        (Settings(capacities=((0, 0),)), "expected readers from 0 and numbers from 1 on"),
+    ],
+)
+def test_wrong_settings_are_told(settings: Settings, said: str) -> None:
+    (problem,) = settings.problems()
+    assert said in problem
+
+
+def test_evenness_says_that_the_settings_allow_uneven_counts() -> None:
+    one = Query(2, 4)
+    for _ in range(3):
+        one.batch(3_000, 1_000, 1_000, 1_000)
+    (found,) = evenness(one.state, one.state)
+    assert not found.promised
+    assert found.statement().endswith("(balance=rate allows this)")
