@@ -181,6 +181,35 @@ def test_of_many_splits_some_of_every_weight_are_looked_at() -> None:
     assert found.work.gap < 0.02
 
 
+def test_many_small_splits_move_where_together_they_are_worth_it() -> None:
+    one = Query(2, 200)
+    sizes = [10 + 7 * place % 97 + 500 * (place % 2) for place in range(200)]
+    for _ in range(4):
+        one.batch(*sizes)
+    assert work_gap(one) < 0.025
+
+
+def test_many_small_splits_move_in_the_course_of_hours_when_their_rates_shift() -> None:
+    one = Query(2, 200)
+    for _ in range(4):
+        one.batch(*[100] * 200)
+    owners = list(one.owners().values())
+    # One reader's splits bring a tenth more: 9.5 % above the mean of both, and each split is a hundredth of it.
+    sizes = [110 if owner == owners[0] else 90 for owner in owners]
+    for _ in range(15):
+        one.batch(*sizes)
+    assert work_gap(one) > 0.05
+    for _ in range(400):
+        one.batch(*sizes)
+    assert work_gap(one) < 0.03
+
+
+def work_gap(query: Query) -> float:
+    (found,) = evenness(query.state, query.state)
+    assert found.work is not None
+    return found.work.gap
+
+
 def test_what_has_no_rate_yet_counts_as_the_mean_of_its_topic_else_of_all() -> None:
     known = Split(SplitId("east", "t", 0), "id", 5, None, 0, rate=100)
     other = Split(SplitId("east", "u", 0), "id", 5, None, 0, rate=300)

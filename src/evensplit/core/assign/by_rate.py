@@ -15,7 +15,7 @@ from evensplit.core.model import Readable, SplitId
 
 @dataclass(frozen=True, slots=True)
 class RateOwners:
-    """`owner`: split -> reader, without the splits that no reader may read. `level`: no other move is worth it."""
+    """`owner`: split -> reader, without splits that no reader may read. `level`: more moves would change nothing."""
 
     owner: Mapping[SplitId, int]
     level: bool
@@ -42,7 +42,7 @@ def by_rate(
         eligible: reader -> what it may read; one that is not named may read everything.
         capacity: reader -> how much it takes beside the others, at least 1; one that is not named has 1.
         per_cluster: each cluster is balanced on its own.
-        gain_percent: each move lowers the higher load of two readers by more than so much of the mean load.
+        gain_percent: a reader that has more than the mean load by so much of it is relieved by more than that, or not.
         moves_max: so many splits at most leave a reader that could keep them; None: as many as it takes.
 
     Laws: S2, S5.

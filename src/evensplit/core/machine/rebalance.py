@@ -166,7 +166,9 @@ def _by_rate(
         transaction.rate_moves = state.rate_moves or ()
     elif moved:
         transaction.rate_moves = rates.with_moves(state.rate_moves or (), moved, transaction.now_ms)
-    transaction.tell(rates_level=found.level)
+    # In an hour without moves so far, as many as there may be have been tried.
+    most_tried = not moved and moves_max == rates.moves_max(settings.moves_per_hour, len(load))
+    transaction.tell(rates_level=found.level or most_tried)
     return dict(found.owner)
 
 

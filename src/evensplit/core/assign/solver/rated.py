@@ -1,10 +1,10 @@
 """Splits of different weight over readers of different capacity, going on from their owners with few changes.
 
 What counts is each reader's *level*: its load, as a part of its capacity. Splits without an owner are placed, the
-heaviest first. Then the highest reader that can be relieved gives off a split or exchanges two, for as long as each
-move lowers the higher one of the two readers by enough. Of changes that lower it nearly alike, the one is taken that
-spreads each cluster most evenly: clusters that come and go with the hours of the day then do so for all readers alike,
-and nothing has to move for it.
+heaviest first. Then the highest reader that can be relieved by enough is relieved: it gives off a split or exchanges
+two, or several, the change that lowers it most first, until that is enough. Of changes that lower it nearly alike, the
+one is taken that spreads each cluster most evenly: clusters that come and go with the hours of the day then do so for
+all readers alike, and nothing has to move for it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CHANGES_PER_READER_MAX = 8
 class Terms:
     """What a change has to bring, and how many there may be.
 
-    `gain_percent`: each move lowers the higher one of the two readers by more than this part of the mean level.
+    `gain_percent`: a reader above the mean level by more than this part of it is relieved by more than that, or not.
     `moves_max`: so many splits may leave an owner that could keep them; None: as many as it takes.
     """
 
@@ -55,7 +55,7 @@ class Terms:
 class Change:
     """One split is given to another reader, which may give one in return.
 
-    `lowered`: by how much it lowers the load of the reader that gives, in weight, for each split that moves.
+    `lowered`: by how much it lowers the higher level of the two, for each split that moves.
     """
 
     lowered: float
@@ -68,6 +68,22 @@ class Change:
     def moves(self) -> int:
         """How many splits move."""
         return 1 if self.taken is None else 2
+
+
+@dataclass(frozen=True, slots=True)
+class Relief:
+    """What one reader gives to others, and gets from them; together it is worth it.
+
+    `lowered`: by how much it lowers the load of the highest one of them, in weight, for each split that moves.
+    """
+
+    lowered: float
+    changes: tuple[Change, ...]
+
+    @property
+    def moves(self) -> int:
+        """How many splits move."""
+        return sum(change.moves for change in self.changes)
 
 
 class Shares:
@@ -91,6 +107,8 @@ class Shares:
         self._counts = self._weight.sum() / np.maximum(of_cluster, 1.0)
         self.mean = float(self._weight.sum() / self._capacity.sum())
         self._stuck: set[int] = set()
+        self.short = False
+        """Whether with more moves there could have been a relief more."""
 
     def place(self) -> None:
         """Give each split without an owner to the reader where it raises the sum of squares least."""
@@ -104,22 +122,22 @@ class Shares:
     def relieve(self, gain: float) -> None:
         """Take from each reader what it has above the mean level and `gain`, as few splits as that takes, to be placed.
 
-        A reader keeps one split at least, those above the limit by themselves, and those too small to be worth it.
+        More than `gain` is taken. A reader keeps one split at least, and those above the limit by themselves.
         """
         limit, least = self.mean * (1 + gain) * self._capacity, self.mean * gain * self._capacity
         for reader in np.flatnonzero(self._load > limit).tolist():
             own = np.flatnonzero(self.owner == reader)
-            may_go = own[(self._weight[own] <= limit[reader]) & (self._weight[own] > least[reader])]
+            may_go = own[self._weight[own] <= limit[reader]]
             items = sorted(zip(self._weight[may_go].tolist(), may_go.tolist(), strict=True))
-            left = float(self._load[reader] - limit[reader])
+            left = float(max(self._load[reader] - limit[reader], least[reader]))
             while left > 0 and items and len(items) + len(own) - len(may_go) > 1:
                 # The lightest one that is enough, or else the heaviest: few go, and none heavier than it must be.
                 weight, split = items.pop(min(bisect_left(items, (left, -1)), len(items) - 1))
                 left -= weight
                 self._take(split)
 
-    def proposed(self, gain: float, moves_max: int) -> Change | None:
-        """The change to make next, of at most so many moves; None: none is worth it."""
+    def proposed(self, gain: float, moves_max: int) -> Relief | None:
+        """The relief to make next, of at most so many moves; None: none is worth it."""
         while True:
             looked_at_all = not self._stuck
             found = self._next(gain, moves_max)
@@ -128,7 +146,7 @@ class Shares:
             # Others have changed since, so those that could not be relieved may be by now.
             self._stuck.clear()
 
-    def _next(self, gain: float, moves_max: int) -> Change | None:
+    def _next(self, gain: float, moves_max: int) -> Relief | None:
         level = self._load / self._capacity
         held = np.bincount(self.owner[self.owner != NOBODY], minlength=len(level))
         # Nobody is better off with the only split of a reader, unless it takes more.
@@ -137,55 +155,97 @@ class Shares:
         for giver in highest[able[highest]][:GIVERS_MAX].tolist():
             if giver in self._stuck:
                 continue
-            found = self._best(giver, np.flatnonzero(self.owner == giver), level, gain * self.mean, moves_max)
+            found = self._relief(giver, gain * self.mean, moves_max)
             if found is not None:
                 return found
             self._stuck.add(giver)
         return None
 
-    def make(self, change: Change) -> None:
-        """Make a change that was proposed."""
-        self._stuck.difference_update((change.giver, change.taker))
+    def make(self, relief: Relief) -> None:
+        """Make a relief that was proposed."""
+        for change in relief.changes:
+            self._stuck.difference_update((change.giver, change.taker))
+            self._make(change)
+
+    def _relief(self, giver: int, least: float, moves_max: int) -> Relief | None:
+        """The fewest changes, best first, that lower the level of `giver` by more than `least`; None: none do."""
+        before = self._load[giver] / self._capacity[giver]
+        lowered, left, held = 0.0, moves_max, int((self.owner == giver).sum())
+        changes: list[Change] = []
+        while lowered <= least:
+            found = self._best(giver, least - lowered, left)
+            # Those that follow lower it less, as a rule.
+            if found is None or lowered + found.lowered * min(left, held) <= least:
+                self.short |= left < (2 if found is None else held)
+                break
+            self._make(found)
+            changes.append(found)
+            left -= found.moves
+            among = [giver, *(change.taker for change in changes)]
+            lowered = float(before - (self._load[among] / self._capacity[among]).max())
+        for change in reversed(changes):
+            self._undo(change)
+        if not changes or lowered <= least:
+            return None
+        return Relief(float(lowered * self._capacity[giver]) / (moves_max - left), tuple(changes))
+
+    def _make(self, change: Change) -> None:
         self._take(change.given)
         if change.taken is not None:
             self._take(change.taken)
             self._give(change.taken, change.giver)
         self._give(change.given, change.taker)
 
-    def _best(self, giver: int, own: IntArray, level: FloatArray, least: float, moves_max: int) -> Change | None:
-        """What to change between `giver` and another reader; None: nothing is worth it."""
-        others = self._others(giver, level) if moves_max > 1 else own[:0]
-        single, spread = self._singles(giver, own, level)
-        some = self._some(own, GIVEN_MAX)
-        pairs, pairs_spread = self._pairs(giver, some, others, level)
-        best = max(single.max(initial=0.0), pairs.max(initial=0.0))
-        if best <= least:
+    def _undo(self, change: Change) -> None:
+        self._take(change.given)
+        if change.taken is not None:
+            self._take(change.taken)
+            self._give(change.taken, change.taker)
+        self._give(change.given, change.giver)
+
+    def _best(self, giver: int, least: float, moves_max: int) -> Change | None:
+        """What to change between `giver` and another reader, by more than `least` if possible; None: nothing helps."""
+        if not moves_max:
             return None
-        bar = max(NEARLY * best, least)
+        level, own = self._load / self._capacity, np.flatnonzero(self.owner == giver)
+        others = self._others(giver, level) if moves_max > 1 else own[:0]
+        single = self._singles(giver, own, level)
+        some = self._some(own, GIVEN_MAX)
+        pairs = self._pairs(giver, some, others, level)
+        best = max(single.max(initial=0.0), pairs.max(initial=0.0))
+        if best <= 0.0:
+            return None
+        # Alone enough, if there is such a change. An exchange lowers it by twice as much as each of its moves.
+        if not ((single > least).any() or (pairs > least / 2).any()):
+            least = 0.0
+        bar, pairs_bar = max(NEARLY * best, least), max(NEARLY * best, least / 2)
         found: list[tuple[float, Change]] = []
-        room = self._capacity[giver]
-        if (single > bar).any():
-            row, taker = divmod(int(np.argmax(np.where(single > bar, spread, -np.inf))), single.shape[1])
-            change = Change(float(single[row, taker] * room), giver, int(own[row]), taker)
-            found.append((float(spread[row, taker]), change))
-        if (pairs > bar).any():
-            row, column = divmod(int(np.argmax(np.where(pairs > bar, pairs_spread, -np.inf))), pairs.shape[1])
-            taken = int(others[column])
-            change = Change(float(pairs[row, column] * room), giver, int(some[row]), int(self.owner[taken]), taken)
-            found.append((float(pairs_spread[row, column]), change))
+        rows, takers = np.nonzero(single > bar)
+        if len(rows):
+            spread = self._spread_by(own[rows], giver, takers)
+            at = int(np.argmax(spread))
+            row, taker = int(rows[at]), int(takers[at])
+            found.append((float(spread[at]), Change(float(single[row, taker]), giver, int(own[row]), taker)))
+        rows, columns = np.nonzero(pairs > pairs_bar)
+        if len(rows):
+            spread = self._spread_by_both(some[rows], giver, others[columns])
+            at = int(np.argmax(spread))
+            given, taken = int(some[rows[at]]), int(others[columns[at]])
+            lowered = float(pairs[rows[at], columns[at]])
+            found.append((float(spread[at]), Change(lowered, giver, given, int(self.owner[taken]), taken)))
         return max(found, key=lambda one: one[0])[1]
 
-    def _singles(self, giver: int, own: IntArray, level: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(own, readers) by how much a move lowers the higher one of two readers, and how it spreads its cluster."""
+    def _singles(self, giver: int, own: IntArray, level: FloatArray) -> FloatArray:
+        """(own, readers) by how much a move lowers the higher one of two readers."""
         weight = self._weight[own][:, None]
         given = (self._load[giver] - weight) / self._capacity[giver]
         taken = (self._load[None, :] + weight) / self._capacity[None, :]
         lowered = level[giver] - np.maximum(given, taken)
         able = self._able[self._groups[own]].copy()
         able[:, giver] = False
-        return np.where(able, lowered, -np.inf), self._spread(self._cluster[own][:, None], weight, giver, None)
+        return np.where(able, lowered, -np.inf)
 
-    def _pairs(self, giver: int, own: IntArray, others: IntArray, level: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _pairs(self, giver: int, own: IntArray, others: IntArray, level: FloatArray) -> FloatArray:
         """(own, others) the same for each move of an exchange, which is two."""
         takers = self.owner[others]
         surplus = self._weight[own][:, None] - self._weight[others][None, :]
@@ -193,19 +253,24 @@ class Shares:
         taken = (self._load[takers][None, :] + surplus) / self._capacity[takers][None, :]
         lowered = (level[giver] - np.maximum(given, taken)) / 2
         able = self._able[self._groups[own]][:, takers] & self._able[self._groups[others], giver][None, :]
-        mine, theirs = self._cluster[own][:, None], self._cluster[others][None, :]
-        apart = self._spread(mine, self._weight[own][:, None], giver, takers)
-        apart = apart + self._spread(theirs, -self._weight[others][None, :], giver, takers)
-        alike = self._spread(mine, surplus, giver, takers)
-        return np.where(able, lowered, -np.inf), np.where(mine == theirs, alike, apart)
+        return np.where(able, lowered, -np.inf)
 
-    def _spread(self, cluster: IntArray, weight: FloatArray, giver: int, takers: IntArray | None) -> FloatArray:
-        """By how much the sum of squares of clusters falls if `weight` goes from `giver` to `takers`; None: to all."""
-        to = np.arange(len(self._load)) if takers is None else takers
+    def _spread_by(self, given: IntArray, giver: int, takers: IntArray) -> FloatArray:
+        """(given,) how much more evenly each move spreads the split's cluster."""
+        return self._spread(self._cluster[given], self._weight[given], giver, takers)
+
+    def _spread_by_both(self, given: IntArray, giver: int, taken: IntArray) -> FloatArray:
+        """(given,) how much more evenly each exchange spreads the clusters of both."""
+        takers, mine, theirs = self.owner[taken], self._cluster[given], self._cluster[taken]
+        weight, other = self._weight[given], self._weight[taken]
+        apart = self._spread(mine, weight, giver, takers) + self._spread(theirs, -other, giver, takers)
+        return np.where(mine == theirs, self._spread(mine, weight - other, giver, takers), apart)
+
+    def _spread(self, cluster: IntArray, weight: FloatArray, giver: int, takers: IntArray) -> FloatArray:
+        """By how much the sum of squares of a cluster falls if `weight` goes from `giver` to `takers`."""
         part, room = self._part, 1 / self._capacity
-        difference = part[cluster, giver] * room[giver] - part[cluster, to[None, :]] * room[to][None, :]
-        counts: FloatArray = self._counts[cluster]
-        spread: FloatArray = counts * weight * (2 * difference - weight * (room[giver] + room[to][None, :]))
+        difference = part[cluster, giver] * room[giver] - part[cluster, takers] * room[takers]
+        spread: FloatArray = self._counts[cluster] * weight * (2 * difference - weight * (room[giver] + room[takers]))
         return spread
 
     def _others(self, giver: int, level: FloatArray) -> IntArray:
@@ -242,16 +307,16 @@ class Shares:
 def share_out(
     problems: Sequence[Problem], weights: Sequence[IntArray], capacity: IntArray, terms: Terms
 ) -> tuple[list[IntArray], bool]:
-    """(splits,) owners for each problem, all over the same readers, and whether no other change is worth it.
+    """(splits,) owners for each problem, all over the same readers, and whether more moves would change nothing.
 
     Args:
         weights: (splits,) whole numbers of at least 1, for each problem.
         capacity: (readers,) whole numbers of at least 1.
 
-    Each problem is levelled on its own; of the changes in all of them, the one that relieves a reader of most is made
-    first. Valid previous owners keep their splits but for `terms.moves_max`, the others are placed. The same input
-    gives the same owners, and where no change is worth it the owners are the previous ones. Numbers up to 2^53 are
-    exact.
+    Each problem is levelled on its own; of the reliefs in all of them, the one that is worth most for each split that
+    moves is made first. Valid previous owners keep their splits but for `terms.moves_max`, the others are placed. The
+    same input gives the same owners, and where no change is worth it the owners are the previous ones. Numbers up to
+    2^53 are exact.
     """
     gain = terms.gain_percent / 100
     shares = [
@@ -263,7 +328,9 @@ def share_out(
             one.relieve(gain)
         one.place()
     left = CHANGES_PER_READER_MAX * len(capacity) if terms.moves_max is None else terms.moves_max
-    proposals = [one.proposed(gain, left) if left else None for one in shares]
+    if not left:
+        return [one.owner for one in shares], False
+    proposals = [one.proposed(gain, left) for one in shares]
     while True:
         best = max((one for one in proposals if one is not None), key=lambda one: one.lowered, default=None)
         if best is None:
@@ -277,5 +344,4 @@ def share_out(
             earlier = proposals[place]
             if place == at or (earlier is not None and earlier.moves > left):
                 proposals[place] = one.proposed(gain, left)
-    # An exchange takes two moves, so with one left it was not looked for.
-    return [one.owner for one in shares], left > 1
+    return [one.owner for one in shares], not any(one.short for one in shares)

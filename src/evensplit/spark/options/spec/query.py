@@ -116,8 +116,8 @@ REBALANCE_GAIN = Option(
     name="rebalanceGain",
     type=WholeNumber(0, 100, "per cent"),
     default=GAIN_PERCENT_DEFAULT,
-    meaning="When a partition is worth moving: if that lowers the higher load of two readers by more than so much of "
-    "the mean load.",
+    meaning="When partitions are worth moving: if that lowers the load of a reader by more than so much of the mean "
+    "load, together.",
     example="5",
     field="settings.gain_percent",
     only="stream",
