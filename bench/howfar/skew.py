@@ -158,6 +158,8 @@ class Figures:
     """In the hour with the most of them."""
     lent_share: float
     """What part of the offsets other readers than the owners read, with plan=whole."""
+    ratio_by_hour: list[float]
+    """The mean of the largest load / the mean load in each hour, in order; the last one may be shorter."""
 
 
 def told(state: EnumeratorState, *events: Event) -> EnumeratorState:
@@ -220,6 +222,7 @@ def run(trace: Trace, settings: Settings, batches: int) -> Figures:
         round(float(moves.sum()) * window / batches, 2),
         int(sums.max()),
         round(float(np.mean(lent)), 4),
+        [round(float(ratios[begin : begin + window].mean()), 3) for begin in range(0, batches, window)],
     )
 
 
@@ -255,7 +258,8 @@ def main() -> None:
             "ways": {way: asdict(run(trace, settings, batches)) for way, settings in ways.items()},
         }
         for way, figures in found[name]["ways"].items():
-            print(f"{name:32} {way:24} {figures}", flush=True)
+            shown = {figure: value for figure, value in figures.items() if figure != "ratio_by_hour"}
+            print(f"{name:32} {way:24} {shown}", flush=True)
     setup = {"splits": SPLITS, "readers": READERS, "batches": batches, "batch_s": BATCH_S, "balance_default": COUNT}
     if not quick:
         kept(setup, found)
