@@ -5,7 +5,6 @@ Everything comes from two states and a report, so one of Spark's progress events
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -21,6 +20,7 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.changes import Changes, Move, changes, told
 from evensplit.explain.evenness import Evenness, evenness
 from evensplit.explain.held import held_by, held_sentence
+from evensplit.explain.reader_loads import ReaderLoad, reader_loads
 from evensplit.explain.record_counts import RecordCounts
 from evensplit.explain.written import WriteReport
 
@@ -31,17 +31,6 @@ _owner_of = itemgetter(Split._fields.index("owner"))
 
 EVENNESS_LINES_MAX = 5
 """How many clusters, each balanced on its own, have a line in the log about that."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderLoad:
-    """One reader, and its load."""
-
-    reader: int
-    splits: int
-    """How many it owns."""
-    offsets: int
-    """How many it had to go through in the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +148,11 @@ class Explanation:
              "moved": [{"split", "from", "to", "why"}],
              "retained", "returned", "finished", "forgotten", "recreated": [split],
              "lost": [{"split", "cause", "position", "found", "offsetsMax", "what"}],
-             "readers": [{"reader", "splits", "offsets"}], "spread", "offsets",
+             "readers": [{"reader", "splits", "offsets", "offsetsPerMinute", "capacity"}], "spread", "offsets",
              "plan": {"kind", "offsetsMax", "offsetsMaxBound", "offsetsMaxShare", "lent", "cuts", "joined"},
              "advice",
              "evenness": [{"cluster", "even", "loadMin", "loadMax", "loadMaxBound", "moved", "movedBound", "promised",
-                           "statement"}],
+                           "work": {"levelMax", "levelMaxBound", "readers"}, "statement"}],
              "clusters": [{"id", "reachable", "unreachable", "unreachableSinceMs", "leftOut", "removedAtMs",
                            "splits": {"unassigned", "assigned", "retained", "finished"},
                            "lag": {"sum", "max", "unknown"}}],
@@ -201,7 +190,7 @@ class Explanation:
                 }
                 for loss in found.losses
             ],
-            "readers": [{"reader": one.reader, "splits": one.splits, "offsets": one.offsets} for one in self.readers],
+            "readers": [one.to_json() for one in self.readers],
             "spread": self.spread,
             "offsets": self.offsets,
             "plan": self.plan.to_json(),
@@ -236,14 +225,18 @@ class Explanation:
         clusters = (
             (one.id, health(one, self.reported), sum(one.splits.values()), one.lag_sum) for one in self.clusters
         )
-        readers = ((one.reader, one.splits, one.offsets) for one in self.readers)
+        heads = ["reader", "partitions", "offsets in the batch"]
+        readers: list[tuple[int | None, ...]] = [(one.reader, one.splits, one.offsets) for one in self.readers]
+        if any(one.work is not None for one in self.readers):
+            heads += ["offsets a minute, by rate", "capacity"]
+            readers = [(*row, one.work, one.capacity) for row, one in zip(readers, self.readers, strict=True)]
         counted = () if self.counts is None else (self.counts.sentence(),)
         return (
             lines(
                 [*self.sentences(), *filter(None, [self.advice(), held_sentence(self.held)]), *self.notices, *counted]
             )
             + table(["cluster", "", "partitions", "lag"], clusters, len(self.clusters))
-            + table(["reader", "partitions", "offsets in the batch"], readers, len(self.readers))
+            + table(heads, readers, len(self.readers))
         )
 
     def _balance(self, one: Evenness) -> str:
@@ -276,7 +269,7 @@ def explain(
     found, plan = changes(before, after), plan or plan_batch(before, after)
     return Explanation(
         _with_pins(found, after.eligible) if after.eligible else found,
-        _readers(after, plan),
+        reader_loads(after, plan),
         _clusters(after, report),
         evenness(before, after) if proven is None else proven,
         bool(found.moves) or before.generation != after.generation,
@@ -294,16 +287,6 @@ def seen_again(explanation: Explanation, after: EnumeratorState, report: Report)
     return replace(
         explanation, clusters=_clusters(after, report), notices=_notices(report), reported=report != Report()
     )
-
-
-def _readers(after: EnumeratorState, plan: BatchPlan) -> tuple[ReaderLoad, ...]:
-    """The readers that splits are given to, and any other that has splits or had work."""
-    offsets = {plan.reader: plan.offsets for plan in plan.readers}
-    splits = dict.fromkeys(sorted({*after.assigned_readers, *offsets}), 0)
-    for owner, count in Counter(map(_owner_of, after.splits.values())).items():
-        if owner is not None:
-            splits[owner] = splits.get(owner, 0) + count
-    return tuple(ReaderLoad(reader, splits[reader], offsets.get(reader, 0)) for reader in sorted(splits))
 
 
 def _notices(report: Report) -> tuple[str, ...]:

@@ -65,8 +65,9 @@ class Evenness:
         if self.work is None:
             return counts
         busiest, least = f"{float(self.work.level_max):,.0f}", f"{float(self.work.bound):,.0f}"
+        each = " for each part of its capacity" if self.settings.capacities else ""
         return (
-            f"by work, the busiest reader has {busiest} offsets a minute, where {least} is the least possible "
+            f"by work, the busiest reader has {busiest} offsets a minute{each}, where {least} is the least possible "
             f"({self.work.gap:.1%} above it); by counts, {counts}"
         )
 
@@ -108,6 +109,13 @@ class Evenness:
             "moved": None if proof is None else proof.moved,
             "movedBound": None if proof is None else proof.moved_bound,
             "promised": self.promised,
+            "work": None
+            if self.work is None
+            else {
+                "levelMax": round(float(self.work.level_max), 3),
+                "levelMaxBound": round(float(self.work.bound), 3),
+                "readers": list(self.work.witness),
+            },
             "statement": self.statement(),
         }
 

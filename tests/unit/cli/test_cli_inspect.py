@@ -7,6 +7,7 @@ import os
 import re
 import signal
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from evensplit.checkpoint.history import CheckpointHistory, read_history
 from evensplit.cli.history import top
 from evensplit.cli.live import log_ends
 from evensplit.cli.live.lags import LogEnds
+from evensplit.core.state.settings import RATE, Settings
 from evensplit.errors import ClusterUnreachable
 from evensplit.observe.recorder import Recorder
 from evensplit.testing.fake_kafka import FakeKafka
@@ -30,6 +32,20 @@ READING = ("inspect", "top", "report")
 def inspected(place: Path, *options: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(read_checkpoint("inspect", place, "--format", "json", *options)[0])
     return found
+
+
+def test_owners_by_rate_are_shown_with_what_readers_take(tmp_path: Path) -> None:
+    end = history()[-1]
+    rated = {key: split._replace(rate=100 + number) for number, (key, split) in enumerate(end.splits.items())}
+    by_rate = replace(end, splits=rated, settings=Settings(balance=RATE, capacities=((0, 2), (1, 2))))
+    place = write(tmp_path / "rated", [by_rate])
+    (source,) = inspected(place)["sources"]
+    assert source["settings"]["capacity"] == {"0": 2, "1": 2}
+    assert [one["capacity"] for one in source["last"]["readers"]] == [2, 2, 1]
+    assert sum(one["offsetsPerMinute"] for one in source["last"]["readers"]) == 615
+    shown, _ = read_checkpoint("inspect", place)
+    assert "offsets a minute, by rate" in shown
+    assert 'capacity {"0": 2, "1": 2}' in " ".join(shown.split())
 
 
 def test_what_there_is(place: Path) -> None:

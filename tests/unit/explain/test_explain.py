@@ -10,10 +10,12 @@ import pytest
 from evensplit.core.batch.plan_summary import PlanView
 from evensplit.core.model import Cause, Cluster, ClusterState, Lifecycle, Loss, Readable, Split, SplitId, Topic
 from evensplit.core.state.observation import Report
+from evensplit.core.state.settings import RATE, Settings
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError
-from evensplit.explain.batch import ClusterView, Explanation, ReaderLoad, explain, health, seen_again
+from evensplit.explain.batch import ClusterView, Explanation, explain, health, seen_again
 from evensplit.explain.changes import LINES_MAX, changes, happened, why
+from evensplit.explain.reader_loads import ReaderLoad
 from evensplit.explain.record_counts import Counted, RecordCounts
 from evensplit.explain.written import ClusterWritten, WriteOutcome, WriteReport
 from tests.support.ownership import only, state, state_of, with_splits
@@ -31,6 +33,27 @@ def test_the_first_batch() -> None:
         "discovered c/a: partition 0 → reader 0, 1 → reader 1, 2 → reader 0",
         "assigned: 1 to 2 partitions per reader, as even as possible; no partition moved that could have stayed",
     )
+
+
+def test_with_owners_by_rate_each_reader_has_its_work_and_its_capacity() -> None:
+    before = state(2, Settings(balance=RATE, capacities=((0, 3),)), a0=0, a1=0, a2=1)
+    rated = {
+        key: split._replace(rate=rate) for (key, split), rate in zip(before.splits.items(), (70, 50, 30), strict=True)
+    }
+    found = explain(before, replace(before, splits=rated), Report())
+    assert found.readers == (ReaderLoad(0, 2, 0, 120, 3), ReaderLoad(1, 1, 0, 30, 1))
+    assert found.to_json()["readers"][0] == {
+        "reader": 0,
+        "splits": 2,
+        "offsets": 0,
+        "offsetsPerMinute": 120,
+        "capacity": 3,
+    }
+    assert "offsets a minute, by rate" in found._repr_html_()
+    assert only(found.evenness).to_json()["work"] == {"levelMax": 40.0, "levelMaxBound": 37.5, "readers": [0, 1]}
+    assert "40 offsets a minute for each part of its capacity, where 38 is" in only(found.evenness).statement()
+    assert explain(before, before, Report()).readers[0].work is None
+    assert only(explain(before, before, Report()).evenness).to_json()["work"] is None
 
 
 def test_a_batch_in_which_nothing_changes_has_nothing_to_say() -> None:
@@ -195,6 +218,7 @@ def test_json_has_every_key_always_and_in_order() -> None:
             "moved": 1,
             "movedBound": 1,
             "promised": True,
+            "work": None,
             "statement": "as even as possible; 1 partition moved for that, the minimum",
         }
     ]

@@ -1,4 +1,4 @@
-"""Pins and timestamps among the options."""
+"""Pins, capacities and timestamps among the options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from evensplit.core.model import Cluster, Topic
 from evensplit.errors import OptionError
 from evensplit.spark.options.parse import parse_options
-from tests.support.options import parse
+from tests.support.options import parse, problems
 
 SEVERAL = {
     "clusters": json.dumps({name: {"kafka.bootstrap.servers": "e:1"} for name in ("east", "west")}),
@@ -82,3 +82,20 @@ def test_pins_are_bounded() -> None:
 
 def test_all_wrong_pins_at_once() -> None:
     assert len(pin_problems('{"9": ["north", "east/ "], "x": [5]}', readers="4")) == 5
+
+
+def test_capacities_are_of_readers_and_ranges_of_them() -> None:
+    found = parse(balance="rate", capacity='{"0-1": 2, "3": 1000, "4": 1}').settings.capacities
+    assert found == ((0, 2), (1, 2), (3, 1000))
+    assert parse(balance="rate").settings.capacities == ()
+
+
+def test_all_wrong_capacities_at_once() -> None:
+    document = {"0": 0, "1": 1001, "2": 1.5, "3": True, "4": "2", "x": 2, "5-4": 2, "6": 2, "6-7": 3, "9": 2}
+    found = problems(balance="rate", readers="9", capacity=json.dumps(document))
+    assert len(found) == 9, found
+    assert sum("expected a whole number from 1 to 1000" in one for one in found) == 5
+    assert sum("capacity names reader 6 twice; expected each reader once" in one for one in found) == 1
+    for wrong in ("{}", "[]", "2", "{"):
+        (problem,) = problems(balance="rate", capacity=wrong)
+        assert problem.startswith("capacity "), problem

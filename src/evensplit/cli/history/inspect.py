@@ -18,10 +18,12 @@ from evensplit.cli.history.decided import asking_ledger, decisions_table, plain_
 from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.usage import batches_bar, batches_option, cell, ending, form_option, time_of
 from evensplit.core.model import Cluster, Lifecycle, Readable, Topic
+from evensplit.core.state.settings import Settings
 from evensplit.core.text import counted, plain
 from evensplit.explain.held import held_sentence
 from evensplit.observe.source_view import SplitView, View
 from evensplit.spark.options.spec.all import KEPT
+from evensplit.spark.options.spec.query import CAPACITY
 
 ROWS_MAX = 50
 """So many topics, and so many readers, have a row each; JSON has all of them."""
@@ -169,10 +171,12 @@ def _by_topic(view: View) -> list[tuple[tuple[str, str], list[SplitView]]]:
 
 
 def _readers(view: View) -> Group:
-    table = _table("#reader", "#partitions", "#offsets in the last batch")
     readers = view.explanation.readers
+    by_rate = ("#offsets a minute, by rate", "#capacity") if any(one.work is not None for one in readers) else ()
+    table = _table("#reader", "#partitions", "#offsets in the last batch", *by_rate)
     for one in readers[:ROWS_MAX]:
-        table.add_row(cell(one.reader), cell(one.splits), cell(one.offsets))
+        more = (cell(one.work), cell(one.capacity)) if by_rate else ()
+        table.add_row(cell(one.reader), cell(one.splits), cell(one.offsets), *more)
     return Group(table, *_more(len(readers), "reader"))
 
 
@@ -193,8 +197,14 @@ def _settings(view: View) -> str:
     found = state.settings
     values = [(option, getattr(found, attribute)) for attribute, option in KEPT.items()]
     said = [f"{option.name} {option.type.written(value)}" for option, value in values if value is not None]
+    if found.capacities:
+        said.append(f"{CAPACITY.name} {json.dumps(_capacities(found))}")
     bounded = "; reading ends at stops" if found.bounded else ""
     return f"Settings: {', '.join((f'readers {state.readers}', *said))}{bounded}."
+
+
+def _capacities(settings: Settings) -> dict[str, int]:
+    return {str(reader): capacity for reader, capacity in settings.capacities}
 
 
 def _named(readable: Readable) -> str:
@@ -234,6 +244,7 @@ def _source(view: View, *, splits: bool) -> dict[str, Any]:
         "generation": state.generation,
         "settings": {
             **{option.name: getattr(settings, one) for one, option in KEPT.items() if one != "retention_ms"},
+            CAPACITY.name: _capacities(settings),
             "retentionMs": settings.retention_ms,
             "bounded": settings.bounded,
         },

@@ -317,9 +317,7 @@ def _source(now: _Now, name: str, view: View) -> dict[str, Any]:
             }
             for one in view.explanation.clusters
         ],
-        "readers": [
-            {"reader": one.reader, "splits": one.splits, "offsets": one.offsets} for one in view.explanation.readers
-        ],
+        "readers": [one.to_json() for one in view.explanation.readers],
         "slowest": [
             {
                 "split": str(one.id),
