@@ -1,8 +1,8 @@
 """Draws the pictures of the documentation: `python -m tools.pictures` writes them into docs/pictures.
 
-Each is drawn from what the code really does: assignments and a simulated run are computed here, and crash.json was
-recorded by `tools.record_crash`. With `--check`, nothing is written, and the exit code says whether they are up to
-date.
+Each is drawn from what the code really does: assignments and a simulated run are computed here, crash.json was recorded
+by `tools.record_crash`, and the figures of skew are those of `bench.howfar.skew`. With `--check`, nothing is written,
+and the exit code says whether they are up to date.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from evensplit.testing.sim import simulate
 from tools import made
 
 DIRECTORY = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+HOW_FAR = Path(__file__).resolve().parents[1] / "bench" / "results" / "howfar.json"
 WIDTH = 760
 FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 STYLE = f"""\
@@ -262,6 +263,37 @@ def watermarks() -> str:
     return _svg(title, y + 20, parts)
 
 
+def skew() -> str:
+    """The largest load over the mean load in the hours of a simulated day, by three ways to choose owners."""
+    width, height, left, top, least, most = 640, 220, 58, 64, 1.0, 2.5
+    ways = json.loads(HOW_FAR.read_text())["skew"]["traces"]["reference"]["ways"]
+    title = "The busiest reader's load over the mean load, hour by hour"
+    parts = [_text(16, 28, title, "title")]
+
+    def at(ratio: float) -> float:
+        return top + height - (ratio - least) / (most - least) * height
+
+    for tick in (1.0, 1.5, 2.0, 2.5):
+        parts.append(f'<line class="grid" x1="{left}" x2="{left + width}" y1="{at(tick):.1f}" y2="{at(tick):.1f}"/>')
+        parts.append(_text(left - 8, at(tick) + 4, f"{tick:.1f}", "soft", "end"))
+    hours = len(ways["rate"]["ratio_by_hour"])
+    for way, name, said, above in (
+        ("hash", "line", "hash: the formula of Flink's KafkaSource", 8),
+        ("count", "line", "counts, and Flink's counter", -32),
+        ("rate", "mark", "balance=rate", 10),
+    ):
+        points = [(left + hour * width / (hours - 1), at(one)) for hour, one in enumerate(ways[way]["ratio_by_hour"])]
+        drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        parts.append(f'<polyline class="{name}" points="{drawn}"/>')
+        highest = min(y for x, y in points if x > left + width - 8 * len(said))
+        parts.append(_text(left + width, highest - above, said, "", "end"))
+    parts.extend(
+        _text(left + hour * width / (hours - 1), top + height + 20, f"{hour} h", "soft", "middle")
+        for hour in range(0, hours, 6)
+    )
+    return _svg(title, top + height + 40, parts)
+
+
 def replayed(ahead: int | None) -> Replayed:
     """Read four partitions in batches of 100, with records at other hours each. `ahead`: minutes; None: not aligned."""
     hours = ([40] * 12, [120] * 3 + [2] * 9, [2] * 9 + [120] * 3, [3] * 12)
@@ -331,6 +363,7 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "crash.svg": crash,
     "states.svg": states,
     "watermarks.svg": watermarks,
+    "skew.svg": skew,
 }
 
 

@@ -258,8 +258,10 @@ def main() -> None:
             "ways": {way: asdict(run(trace, settings, batches)) for way, settings in ways.items()},
         }
         for way, figures in found[name]["ways"].items():
-            shown = {figure: value for figure, value in figures.items() if figure != "ratio_by_hour"}
-            print(f"{name:32} {way:24} {shown}", flush=True)
+            by_hour = figures.pop("ratio_by_hour")
+            print(f"{name:32} {way:24} {figures}", flush=True)
+            if trace == REFERENCE:
+                figures["ratio_by_hour"] = by_hour
     setup = {"splits": SPLITS, "readers": READERS, "batches": batches, "batch_s": BATCH_S, "balance_default": COUNT}
     if not quick:
         kept(setup, found)
