@@ -173,7 +173,7 @@ class Shares:
         lowered, left, held = 0.0, moves_max, int((self.owner == giver).sum())
         changes: list[Change] = []
         while lowered <= least:
-            found = self._best(giver, least - lowered, left)
+            found = self._best(giver, least - lowered, left) if left else None
             # Those that follow lower it less, as a rule.
             if found is None or lowered + found.lowered * min(left, held) <= least:
                 self.short |= left < (2 if found is None else held)
@@ -205,8 +205,6 @@ class Shares:
 
     def _best(self, giver: int, least: float, moves_max: int) -> Change | None:
         """What to change between `giver` and another reader, by more than `least` if possible; None: nothing helps."""
-        if not moves_max:
-            return None
         level, own = self._load / self._capacity, np.flatnonzero(self.owner == giver)
         others = self._others(giver, level) if moves_max > 1 else own[:0]
         single = self._singles(giver, own, level)
