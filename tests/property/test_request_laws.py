@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from evensplit.kafka.wire.api import (
     CREATE_TOPICS,
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
+    DESCRIBE_LOG_DIRS,
     DESCRIBE_TRANSACTIONS,
     END_TXN,
     FETCH,
@@ -38,7 +39,6 @@ from evensplit.kafka.wire.api import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     Api,
-    Build,
 )
 from evensplit.kafka.wire.frames import framed
 from evensplit.kafka.wire.group_requests import (
@@ -60,17 +60,13 @@ from evensplit.kafka.wire.requests import (
 )
 from evensplit.kafka.wire.transaction_requests import (
     write_add_partitions_to_txn,
-    write_create_topic,
-    write_describe_configs,
     write_describe_transactions,
     write_end_txn,
     write_init_producer_id,
     write_list_transactions,
 )
 from evensplit.testing.messages import request_class
-
-Case = tuple[Build, Callable[[int], Any]]
-"""How this package writes a request in a version, and the same as kafka-python's class has it."""
+from tests.support.admin_requests import Case, create_topic, describe_configs, describe_log_dirs, grouped, message
 
 INT16 = st.integers(-(2**15), 2**15 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)
@@ -86,19 +82,6 @@ def of_partitions(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[Topi
     alike = st.dictionaries(st.tuples(st.sampled_from("ab"), st.integers(0, 5)), values, max_size=8)
     many = st.builds(lambda count, value: {("t", n): value for n in range(count)}, st.integers(125, 300), values)
     return few | alike | many
-
-
-def grouped(found: Mapping[TopicPartition, Any]) -> dict[str, list[tuple[int, Any]]]:
-    topics: dict[str, list[tuple[int, Any]]] = {}
-    for (topic, number), value in found.items():
-        topics.setdefault(topic, []).append((number, value))
-    return topics
-
-
-def message(api: Api[Any], build: Callable[[Any, int], Mapping[str, Any]], version: int) -> Any:
-    """kafka-python's. `build` is given its class and the version, and gives its fields."""
-    kind = request_class(api)
-    return kind(version=version, **build(kind, version))
 
 
 def written_id(topic_id: uuid.UUID) -> str:
@@ -304,31 +287,6 @@ def list_transactions(states: list[str], producers: list[int], duration_ms: int)
     return partial(write_list_transactions, states, producers, duration_ms), partial(message, LIST_TRANSACTIONS, build)
 
 
-def create_topic(
-    topic: str, partitions: int, replicas: int, config: Mapping[str, str], timeout_ms: int, by_default: bool
-) -> Case:
-    def build(kind: Any, version: int) -> dict[str, Any]:
-        one = kind.CreatableTopic
-        configs = [one.CreatableTopicConfig(version=version, name=name, value=value) for name, value in config.items()]
-        has = -1 if by_default and version >= 4 else replicas
-        new = {"name": topic, "num_partitions": partitions, "replication_factor": has, "assignments": []}
-        topics = [one(version=version, **new, configs=configs)]
-        return {"topics": topics, "timeout_ms": timeout_ms, "validate_only": False}
-
-    write = partial(write_create_topic, topic, partitions, replicas, config, timeout_ms, by_default=by_default)
-    return write, partial(message, CREATE_TOPICS, build)
-
-
-def describe_configs(kind_of: int, name: str, keys: list[str]) -> Case:
-    def build(kind: Any, version: int) -> dict[str, Any]:
-        fields = {"resource_type": kind_of, "resource_name": name, "configuration_keys": keys}
-        explained = {"include_documentation": False} if version >= 3 else {}
-        resources = [kind.DescribeConfigsResource(version=version, **fields)]
-        return {"resources": resources, "include_synonyms": False, **explained}
-
-    return partial(write_describe_configs, kind_of, name, keys), partial(message, DESCRIBE_CONFIGS, build)
-
-
 FETCHED = st.dictionaries(
     st.tuples(TEXTS, st.uuids() | st.just(uuid.UUID(int=0))),
     st.lists(st.builds(FetchPartition, INT32, INT32, INT64, INT32, INT32), max_size=4),
@@ -340,6 +298,7 @@ CASES: dict[Api[Any], st.SearchStrategy[Case]] = {
     SASL_AUTHENTICATE: st.builds(sasl_authenticate, st.binary(max_size=300)),
     METADATA: st.builds(metadata, st.none() | st.lists(TEXTS, max_size=4), st.booleans()),
     LIST_OFFSETS: st.builds(list_offsets, of_partitions(INT64), st.integers(0, 1)),
+    DESCRIBE_LOG_DIRS: st.builds(describe_log_dirs, of_partitions(st.none())),
     OFFSET_FOR_LEADER_EPOCH: st.builds(offset_for_leader_epoch, of_partitions(st.tuples(INT32, INT32))),
     FETCH: st.builds(fetch, FETCHED, INT32, INT32, st.integers(0, 1), TEXTS),
     PRODUCE: st.builds(

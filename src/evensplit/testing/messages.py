@@ -23,6 +23,7 @@ _CLASSES: dict[int, tuple[Any, Any]] = {
         (admin.CreateTopicsRequest, admin.CreateTopicsResponse),
         (admin.DescribeConfigsRequest, admin.DescribeConfigsResponse),
         (admin.DescribeGroupsRequest, admin.DescribeGroupsResponse),
+        (admin.DescribeLogDirsRequest, admin.DescribeLogDirsResponse),
         (admin.DescribeTransactionsRequest, admin.DescribeTransactionsResponse),
         (admin.ListTransactionsRequest, admin.ListTransactionsResponse),
         (consumer.FetchRequest, consumer.FetchResponse),

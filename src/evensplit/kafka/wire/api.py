@@ -102,6 +102,9 @@ EARLIEST_LOCAL = -4
 
 EARLIEST_LOCAL_VERSION = 8
 
+DESCRIBE_LOG_DIRS = Api(35, "DescribeLogDirs", responses.read_describe_log_dirs, 0, 4, 2)
+"""Since Kafka 1.0 (KIP-113). A user who may not ask is told so from version 3 on, and gets an empty answer before."""
+
 OFFSET_FOR_LEADER_EPOCH = Api(23, "OffsetForLeaderEpoch", responses.read_offset_for_leader_epoch, 3, 4, 4)
 """Version 3 (Kafka 2.3) is the first that consumers may ask who may describe the topic, and no more (KIP-320)."""
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.kafka.wire.api import (
     API_VERSIONS,
+    DESCRIBE_LOG_DIRS,
     FETCH,
     FETCH_BY_NAME_VERSION,
     LIST_OFFSETS,
@@ -120,6 +121,14 @@ def write_list_offsets(times: Mapping[TopicPartition, int], isolation_level: int
         for (topic, number), time in times.items():
             topics[topic].append((number, time))
     _write_topics(writer, topics, _TIME_WITH_EPOCH if version >= 4 else _TIME)
+    writer.end()
+    return writer.data
+
+
+def write_describe_log_dirs(partitions: Collection[TopicPartition], version: int) -> bytearray:
+    """Versions 0 to 4."""
+    writer = begin(DESCRIBE_LOG_DIRS, version)
+    write_partitions(writer, partitions)
     writer.end()
     return writer.data
 

@@ -30,11 +30,14 @@ _NAMED_BYTES_MIN = 3
 _BROKER_BYTES_MIN = 11
 _TOPIC_BYTES_MIN = 9
 _PARTITION_BYTES_MIN = 18
+_LOG_DIR_BYTES_MIN = 5
 _VERSIONS = Struct(">hhh")
 _PARTITION = Struct(">hii")
 _PARTITION_WITH_EPOCH = Struct(">hiii")
 _OFFSET = Struct(">ihqq")
 _OFFSET_WITH_EPOCH = Struct(">ihqqi")
+_LOG_ON_DISK = Struct(">iqqb")
+_VOLUME = Struct(">qq")
 _END_OF_EPOCH = Struct(">hiiq")
 
 _Entry = TypeVar("_Entry")
@@ -250,6 +253,53 @@ def read_list_offsets(reader: Reader, version: int) -> ByTopic[ListedOffset]:
 
     reader.int32()  # for how long it is throttled
     return ByTopic(read_topics(reader, read_offsets))
+
+
+@dataclass(slots=True)
+class LogOnDisk:
+    """What a broker has of a partition in one directory. `partition_size`: the bytes of all segments of its log.
+
+    `is_future_key`: it is being copied from another directory of the broker, and does not have all yet.
+    """
+
+    partition_index: int
+    partition_size: int
+    is_future_key: bool
+
+
+@dataclass(slots=True)
+class LogDir:
+    """One directory of a broker: the logs that are in it, none where there is an error."""
+
+    error_code: int
+    topics: list[OfTopic[LogOnDisk]]
+
+
+@dataclass(slots=True)
+class LogDirs:
+    """The directories of a broker with what was asked for of them. `error_code`: 0 before version 3."""
+
+    error_code: int
+    results: list[LogDir]
+
+
+def read_describe_log_dirs(reader: Reader, version: int) -> LogDirs:
+    """Versions 0 to 4."""
+    reader.int32()  # for how long it is throttled
+    code = reader.int16() if version >= 3 else 0
+    return LogDirs(code, [_read_log_dir(reader, version) for _ in reader.entries(_LOG_DIR_BYTES_MIN)])
+
+
+def _read_log_dir(reader: Reader, version: int) -> LogDir:
+    code = reader.int16()
+    reader.text()  # its path
+    topics = read_topics(
+        reader, lambda: [LogOnDisk(index, size, bool(future)) for index, size, _, future in reader.rows(_LOG_ON_DISK)]
+    )
+    if version >= 4:
+        reader.numbers(_VOLUME)
+    reader.skip_tags()
+    return LogDir(code, topics)
 
 
 @dataclass(slots=True)
