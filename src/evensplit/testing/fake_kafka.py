@@ -20,6 +20,7 @@ from evensplit.kafka.admin.epoch_lookup import EpochWalk
 from evensplit.kafka.admin.protocol import (
     EndsAndEpochs,
     Listing,
+    LogSize,
     TimedOffset,
     TopicState,
     check_commit,
@@ -35,6 +36,7 @@ class _Log:
 
     `open`: the first offsets of the transactions that are open.
     `epochs`: those of the leaders, the latest first, each with the offset at which it began.
+    `bytes`: all that was appended, on the disk.
     """
 
     start: int = 0
@@ -42,6 +44,7 @@ class _Log:
     times: list[tuple[int, int]] = field(default_factory=list)
     open: list[int] = field(default_factory=list)
     epochs: list[EpochStart] = field(default_factory=lambda: [EpochStart(0, 0)])
+    bytes: int = 0
 
     @property
     def stable(self) -> int:
@@ -109,6 +112,7 @@ class FakeKafka:
         self._leaderless: set[TopicPartition] = set()
         self._committed: dict[str, dict[TopicPartition, int]] = {}
         self._commit_error = 0
+        self._size_error = 0
 
     # What a test does to the cluster.
 
@@ -146,14 +150,15 @@ class FakeKafka:
         self.delete_topic(topic)
         return self.create_topic(topic, partitions or len(old.logs), internal=old.internal)
 
-    def append(self, topic: str, partition: int, count: int, *, timestamp_ms: int = 0) -> int:
-        """Append `count` records with one time. Returns the new end of the log."""
+    def append(self, topic: str, partition: int, count: int, *, timestamp_ms: int = 0, record_bytes: int = 100) -> int:
+        """Append `count` records with one time, each of so many bytes on the disk. Returns the new end of the log."""
         log = self._topics[topic].logs[partition]
         if count < 0:
             raise ValueError(f"{count} records cannot be appended")
         if count:
             log.times.append((log.end, timestamp_ms))
             log.end += count
+            log.bytes += count * record_bytes
         return log.end
 
     def begin_transaction(self, topic: str, partition: int) -> int:
@@ -211,6 +216,15 @@ class FakeKafka:
             raise ValueError("0 is no error")
         self._commit_error = code
 
+    def refuse_sizes(self, code: int) -> None:
+        """Let the cluster not tell the sizes of logs, until `recover`.
+
+        `code` is Kafka's, such as 31 (`CLUSTER_AUTHORIZATION_FAILED`).
+        """
+        if not code:
+            raise ValueError("0 is no error")
+        self._size_error = code
+
     def fail_with(self, error: ClusterError) -> None:
         """Let every call raise `error`, until `recover`."""
         self._failure = error
@@ -234,7 +248,7 @@ class FakeKafka:
         self._failure = None
         self._topic_errors.clear()
         self._leaderless.clear()
-        self._commit_error = 0
+        self._commit_error = self._size_error = 0
 
     # What `ClusterPort` asks.
 
@@ -278,6 +292,16 @@ class FakeKafka:
         """See `ClusterPort.list_times`."""
         found = self.list_offsets(wanted, complete=complete)
         return {key: TimedOffset(at, self._topics[key[0]].logs[key[1]].time_of(at)) for key, at in found.items()}
+
+    def log_sizes(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogSize]:
+        """See `ClusterPort.log_sizes`. What is deleted stays on the disk."""
+        self._raise_failure()
+        if self._size_error:
+            what = f"the sizes of its logs are not told: {describe_code(self._size_error)}"
+            raise BrokerError(self.cluster, what, self._size_error)
+        known = [key for key in partitions if self._exists(key) and key not in self._leaderless]
+        logs = {key: self._topics[key[0]].logs[key[1]] for key in known}
+        return {key: LogSize(log.bytes, log.end - log.start) for key, log in logs.items()}
 
     def list_epochs(
         self,

@@ -27,9 +27,11 @@ from evensplit.kafka.admin.cluster_session import (
 )
 from evensplit.kafka.admin.epoch_lookup import EpochLookup
 from evensplit.kafka.admin.groups import commit, fetch_committed
+from evensplit.kafka.admin.log_sizes import ask_for_bytes
 from evensplit.kafka.admin.protocol import (
     EndsAndEpochs,
     Listing,
+    LogSize,
     TimedOffset,
     TopicState,
     list_subscribed,
@@ -126,6 +128,17 @@ class ClusterClient:
             lookup = _OffsetLookup(session, wanted, deadline)
             found = lookup.run() if complete else lookup.run_twice()
         return {key: TimedOffset(offset, lookup.times_ms.get(key, -1)) for key, offset in found.items()}
+
+    def log_sizes(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogSize]:
+        """See `ClusterPort.log_sizes`."""
+        with self._calls.call() as (session, deadline):
+            taken = ask_for_bytes(session, partitions, deadline)
+            # What is in remote storage takes no bytes of the disk.
+            starts = dict(_OffsetLookup(session, dict.fromkeys(taken, EARLIEST_LOCAL), deadline).run_twice())
+            older = {key: EARLIEST for key, start in starts.items() if start < 0}
+            starts.update(_OffsetLookup(session, older, deadline).run_twice())
+            ends = _OffsetLookup(session, dict.fromkeys(starts, LATEST), deadline, undecided=True).run_twice()
+        return {key: LogSize(taken[key], max(0, end - starts[key])) for key, end in ends.items()}
 
     def list_epochs(
         self,

@@ -95,6 +95,16 @@ class TimedOffset(NamedTuple):
     """Its own timestamp, in ms since 1970; -1 where `offset` is -1."""
 
 
+class LogSize(NamedTuple):
+    """What the leader of a partition has on its disk."""
+
+    bytes: int
+    """Of all segments: as records were written, so perhaps compressed, and with those that are deleted, but not gone
+    from the disk yet."""
+    offsets: int
+    """How many there are from the first one that is on this disk and not deleted to the end of the log."""
+
+
 class ClusterPort(Protocol):
     """One Kafka cluster. Its calls may come from several threads, and each is over within the request deadline."""
 
@@ -166,6 +176,20 @@ class ClusterPort(Protocol):
 
         `wanted`: times in ms since 1970, at least 0. Records without a timestamp (formats before Kafka 0.10) are never
         found. Which records count, `complete` and the errors are as with `list_offsets`.
+        """
+        ...
+
+    def log_sizes(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogSize]:
+        """How much the leaders of `partitions` have on their disks, in any order (KIP-113).
+
+        A partition is left out that does not exist, or whose leader is missing or does not say. Each leader is asked
+        once, and waited for for a few seconds at most.
+
+        Raises:
+            ClusterUnreachable: nothing was told, as a leader, or any broker at all, did not answer.
+            UnsupportedBroker: nothing was told, since the brokers cannot tell it (before Kafka 1.0).
+            BrokerError: nothing was told, since this is refused, as to users who may not Describe the cluster; it has
+                Kafka's error.
         """
         ...
 

@@ -12,6 +12,7 @@ from evensplit.errors import BrokerError, ClusterUnreachable
 from evensplit.kafka.admin.protocol import (
     EndsAndEpochs,
     Listing,
+    LogSize,
     TimedOffset,
     TopicState,
     list_subscribed,
@@ -25,6 +26,8 @@ from evensplit.metadata import ClusterMetadata, Metadata, Stream
 from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.profile import Profile
 from evensplit.testing.sim.world import TOPICS, Log, SimCluster, World, first_from, record_ms
+
+RECORD_BYTES = 100
 
 
 class SimPort:
@@ -117,6 +120,13 @@ class SimPort:
                 offset = first_from(split, log, at_ms)
                 found[key] = TimedOffset(offset, -1 if offset < 0 else record_ms(split, offset))
         return found
+
+    def log_sizes(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, LogSize]:
+        """See `ClusterPort.log_sizes`. Each record has RECORD_BYTES."""
+        self._check_there()
+        logs = {key: self._log(key, complete=False) for key in partitions}
+        sizes = {key: log.end - log.start for key, log in logs.items() if log is not None}
+        return {key: LogSize(offsets * RECORD_BYTES, offsets) for key, offsets in sizes.items()}
 
     def list_ends(
         self, partitions: Collection[TopicPartition], *, complete: bool = True, undecided: bool = False
