@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from evensplit.core.model import Range, SplitId, Topics
 from evensplit.core.state.offset_strategies import EARLIEST, LATEST
@@ -176,6 +179,32 @@ def test_a_user_who_may_look_and_not_read(guarded: LocalKafka) -> None:
     given = settings(guarded, over_tls(guarded) | bob)
     with pytest.raises(BrokerError, match=r"TOPIC_AUTHORIZATION_FAILED \(29\): this user may not do that; allow"):
         read_some(given, "seen")
+
+
+def test_how_long_logs_are_is_told_to_those_who_may_describe_the_cluster(guarded: LocalKafka) -> None:
+    given = settings(guarded, over_tls(guarded) | SCRAM)
+    with closing(ClusterClient("east", given)) as client:
+        with pytest.raises(BrokerError, match=r"CLUSTER_AUTHORIZATION_FAILED \(31\): .*Describe on the cluster"):
+            client.log_sizes(SPLITS)
+        rule = AclBinding(
+            ResourceType.BROKER,
+            "kafka-cluster",
+            ResourcePatternType.LITERAL,
+            "User:alice",
+            "*",
+            AclOperation.DESCRIBE,
+            AclPermissionType.ALLOW,
+        )
+        admin = AdminClient({"bootstrap.servers": guarded.internal_servers})
+        for future in admin.create_acls([rule]).values():
+            future.result(TIMEOUT_MS / 1000)
+
+        def told() -> int:
+            with suppress(BrokerError):
+                return sum(size.offsets for size in client.log_sizes(SPLITS).values())
+            return 0
+
+        assert wait_for(told, what="the sizes of logs") == COUNT
 
 
 @pytest.mark.parametrize("kind", ["PEM", "PKCS12", "JKS"])

@@ -12,6 +12,8 @@ from evensplit.core.batch.ends import plan_ends
 from evensplit.core.batch.limits import (
     ASSUMED_RECORD_BYTES,
     BYTES,
+    COMPRESSION,
+    GUESS_BYTES_MIN,
     OFFSETS,
     BatchLimits,
     Caps,
@@ -20,6 +22,8 @@ from evensplit.core.batch.limits import (
     filled,
     fits,
     full_sizes,
+    guessed,
+    unmeasured,
 )
 from evensplit.core.batch.shares import Shares, share
 from evensplit.core.model import Cluster, Held, SplitId, Topic
@@ -201,6 +205,28 @@ def test_an_unknown_size_is_an_average_of_known_ones(known: Offsets) -> None:
     assert found.keys() == known.keys()
     assert all(size == known[key] or not known[key] for key, size in found.items())
     assert all(min(seen) <= size <= max(seen) for size in found.values())
+
+
+@given(worlds(), st.dictionaries(keys, st.integers(0, 2)))
+def test_what_is_asked_for_is_of_topics_that_nothing_is_known_of(world: tuple[Offsets, ...], seen: Offsets) -> None:
+    positions, latest, _ = world
+    known = {key: seen.get(key, 0) for key in positions}
+    found = unmeasured(known, positions, latest)
+    assert found == sorted(set(found))
+    for key in positions:
+        alike = [other for other in positions if other[:2] == key[:2]]
+        is_unknown = not any(known[other] for other in alike)
+        assert (key in found) == (is_unknown and latest.get(key, 0) > positions[key])
+
+
+@given(st.integers(0, 2**50), st.integers(1, 2**40), st.integers(1, COMPRESSION**2))
+def test_a_first_guess_is_as_good_as_usual_logs_are_compressed(rows: int, offsets: int, ratio: int) -> None:
+    found = guessed(rows // ratio, offsets)
+    assert found >= GUESS_BYTES_MIN
+    # Of rows that are compressed up to 9 times, a batch of guessed bytes is up to 3 times as large.
+    assert (found + 1) * COMPRESSION + 9 >= rows / offsets
+    assert found <= max(GUESS_BYTES_MIN, COMPRESSION * rows / offsets)
+    assert guessed(rows, 0) == 0
 
 
 def test_parts_that_need_many_digits_are_rounded_down() -> None:

@@ -45,7 +45,8 @@ def test_what_is_learned_is_between_what_was_known_and_what_is_seen(known: int, 
     found = learned(known, offsets, taken)
     seen = taken / offsets
     least, most = (min(known, seen), max(known, seen)) if known else (seen, seen)
-    assert max(1, least * 0.98) <= found or found == 1
+    # It is rounded to whole bytes, too.
+    assert max(1, least * 0.98 - 0.5) <= found or found == 1
     assert found <= max(1.0, most * 1.02 + 1)
 
 
@@ -120,7 +121,9 @@ def east(*counts: int) -> FakeKafka:
 
 
 def test_batches_come_near_the_limit_once_tasks_have_told() -> None:
-    source = Source(east(10_000, 10_000), maxBytesPerTrigger="100k")
+    cluster = east(10_000, 10_000)
+    cluster.refuse_sizes(31)
+    source = Source(cluster, maxBytesPerTrigger="100k")
     first = source.plan(EnumeratorState(), limited=True)
     assert ranges(EnumeratorState(), first) == {"east/t/0": (0, 3), "east/t/1": (0, 3)}, "16 KB each is assumed"
     assert first.held == (Held("maxBytesPerTrigger"),)

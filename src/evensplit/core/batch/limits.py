@@ -14,6 +14,15 @@ ASSUMED_RECORD_BYTES = 16 << 10
 """The bytes of an offset, where nothing is known of any. Most records are shorter: a first batch that is too small does
 no harm, and tells how long they are."""
 
+COMPRESSION = 3
+"""Rows are taken to have so many times the bytes that they have on a broker's disk. How well they are compressed is not
+told; most logs have 1 to 9 times as many. So a first batch has a third of its limit at least, and three times as much
+at most."""
+
+GUESS_BYTES_MIN = 256
+"""No offset is taken for shorter, as long as none was seen. Where records compress a hundredfold, this keeps the first
+batch from being as many times too large; where they are shorter than that, it is too small, once."""
+
 KNOWN_OFFSETS = 16
 """What was learned before counts like so many offsets: as nothing beside a batch of any size."""
 
@@ -103,6 +112,27 @@ def full_sizes(known: Mapping[SplitId, int]) -> dict[SplitId, int]:
     average = {scope: -(-total // count) for scope, (count, total) in sums.items()}
     usual = average.get((), ASSUMED_RECORD_BYTES)
     return {key: size or average.get(key[:2]) or average.get(key[:1]) or usual for key, size in known.items()}
+
+
+def unmeasured(
+    known: Mapping[SplitId, int], positions: Mapping[SplitId, int], latest: Mapping[SplitId, int]
+) -> list[SplitId]:
+    """The splits with something to read, in whose topics no split is `known`: sizes have to be guessed; ascending.
+
+    Those of other topics are taken to be as the average of theirs, which tells more than what they have on a disk.
+    """
+    found = [key for key, at in positions.items() if not known.get(key) and latest.get(key, at) > at]
+    topics = {key[:2] for key, size in known.items() if size} if found else ()
+    return sorted(key for key in found if key[:2] not in topics)
+
+
+def guessed(disk_bytes: int, offsets: int) -> int:
+    """The bytes of an offset, from those that a log takes on a disk; 0 if it has no offsets, so that nothing is known.
+
+    It is a first guess: too low for logs that are compressed very well; too high for those that are not compressed, or
+    of which the oldest segment was deleted in part.
+    """
+    return max(GUESS_BYTES_MIN, COMPRESSION * disk_bytes // offsets) if offsets > 0 else 0
 
 
 def learned(known: int, offsets: int, taken: int) -> int:

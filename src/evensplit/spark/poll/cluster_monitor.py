@@ -11,7 +11,7 @@ from typing import Any
 from evensplit.core.model import ListedPartition
 from evensplit.core.state.offset_strategies import Found, Lookups, TopicPartition
 from evensplit.errors import ClusterError
-from evensplit.kafka.admin.protocol import ClusterPort, TimedOffset
+from evensplit.kafka.admin.protocol import ClusterPort, LogSize, TimedOffset
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
 from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S, ClusterPoller
 from evensplit.spark.poll.scheduler import Scheduler
@@ -237,6 +237,10 @@ class ClusterMonitor:
     ) -> Future[Mapping[TopicPartition, TimedOffset]]:
         """Look up in the background where times lie in the logs of a cluster; see `ClusterPort.list_times`."""
         return self._pollers[name].list_times(wanted)
+
+    def log_sizes(self, name: str, partitions: Collection[TopicPartition]) -> Future[Mapping[TopicPartition, LogSize]]:
+        """Look up in the background how long the logs of a cluster are on disk; see `ClusterPort.log_sizes`."""
+        return self._pollers[name].log_sizes(partitions)
 
     def close(self) -> None:
         """Drop all connections."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -10,7 +10,7 @@ from functools import partial
 from evensplit.core.model import ListedPartition
 from evensplit.core.state.offset_strategies import Found, Lookups, TopicPartition
 from evensplit.errors import ClusterError
-from evensplit.kafka.admin.protocol import ClusterPort, TimedOffset, are_two_clusters
+from evensplit.kafka.admin.protocol import ClusterPort, LogSize, TimedOffset, are_two_clusters
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.spark.options.parse import ClusterOptions
 from evensplit.spark.poll.agreement import Witnesses
@@ -262,6 +262,11 @@ class ClusterPoller:
         return self._scheduler.start(
             lambda: port.list_times(wanted, complete=False), f"evensplit-{self.options.id}-times"
         )
+
+    def log_sizes(self, partitions: Collection[TopicPartition]) -> Future[Mapping[TopicPartition, LogSize]]:
+        """See `ClusterMonitor.log_sizes`."""
+        port = self._proven_port
+        return self._scheduler.start(lambda: port.log_sizes(partitions), f"evensplit-{self.options.id}-sizes")
 
     @property
     def _proven_port(self) -> ClusterPort:

@@ -9,13 +9,14 @@ from dataclasses import replace
 
 from evensplit.core.batch.alignment import Cut
 from evensplit.core.batch.ends import is_held_back, unread
-from evensplit.core.batch.limits import BatchLimits, filled
+from evensplit.core.batch.limits import BatchLimits, filled, full_sizes, unmeasured
 from evensplit.core.batch.shares import share
 from evensplit.core.machine.events import BatchPlanned
 from evensplit.core.machine.rebalance import unreadable_splits
 from evensplit.core.model import Held, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.spark.driver.ends.aligned_ends import AlignedEnds
+from evensplit.spark.driver.ends.first_sizes import FirstSizes
 from evensplit.spark.driver.ends.record_sizes import RecordSizes
 from evensplit.spark.driver.ends.unknown_names import UnknownNames
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions
@@ -37,6 +38,7 @@ class BatchEnds:
         self._aligned = None
         if limits.alignment_ms is not None:
             self._aligned = AlignedEnds(limits, limits.alignment_ms, monitor, scheduler)
+        self._first_sizes = FirstSizes(monitor, scheduler)
         self.sizes = RecordSizes()
         """What tasks tell of the bytes they have read."""
 
@@ -93,7 +95,11 @@ class BatchEnds:
         self._unknown.look(state)
         limits = self._limits if limited else BatchLimits()
         measured = self.sizes.measured
-        sizes = self.sizes.of(state, positions, measured) if limits.bytes else None
+        sizes = None
+        if limits.bytes:
+            seen_sizes = self.sizes.of(state, positions, measured)
+            # Not kept in the state: what tasks see from this batch on is better.
+            sizes = full_sizes(seen_sizes | self._first_sizes.of(unmeasured(seen_sizes, positions, latest)))
         if self._aligned is None or not limited:
             found = share(positions, latest, limits, sizes)
             planned = BatchPlanned(found.ends, held=found.held)
@@ -106,6 +112,7 @@ class BatchEnds:
             planned = self._within(seen, latest, cut, sizes)
         if planned.ends:
             self.sizes.forget()
+            self._first_sizes.forget()
         return replace(planned, measured=measured)
 
     def _within(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from evensplit.core.batch.limits import full_sizes, learned
+from evensplit.core.batch.limits import learned
 from evensplit.core.model import SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.spark.task.telling import Message, Sized
@@ -44,9 +44,9 @@ class RecordSizes:
         positions: Mapping[SplitId, int],
         measured: Mapping[SplitId, tuple[int, int]],
     ) -> dict[SplitId, int]:
-        """The bytes of an offset of each split in `positions`, at least 1, with what was `measured`."""
+        """The bytes of an offset of each split in `positions`, with what was `measured`; 0: nothing is known."""
         known = {key: state.splits[key].record_bytes for key in positions}
         for key, (offsets, taken) in measured.items():
             if key in known:
                 known[key] = learned(known[key], offsets, taken)
-        return full_sizes(known)
+        return known

@@ -33,8 +33,8 @@ MAX_BYTES = Option(
     meaning="Maximum number of bytes in a micro-batch, approximately, in the forms of `maxOffsetsPerTrigger`, with "
     "or without a unit (`k`, `m`, `g`, `t`; 1 k is 1,024). Bytes are those of keys, values and headers as rows, "
     "uncompressed: of the columns that the query uses, without what `where` leaves out. How many bytes a record has is "
-    "known from the batches before; until then each counts as 16 KB, so the first batch is small, or too large if they "
-    "are longer than that. See [Limits](../howto/limits.md).",
+    "known from the batches before; the first one goes by how long the logs are on the brokers' disks, if the user may "
+    "Describe the cluster, and otherwise by 16 KB a record. See [Limits](../howto/limits.md).",
     example="512m",
     field="limits.bytes",
     only="stream",
