@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,18 @@ def mixed(dice: random.Random) -> Iterator[tuple[int, int]]:
         yield dice.randrange(PARTITIONS), round(LEAST * (MOST / LEAST) ** dice.random())
 
 
-SCENARIOS = {"lengths by partition": by_partition, "lengths mixed": mixed}
+def alike(dice: random.Random, length: int) -> Iterator[tuple[int, int]]:
+    """Partition, length: one length in all partitions."""
+    while True:
+        yield dice.randrange(PARTITIONS), length
+
+
+SCENARIOS: dict[str, Callable[[random.Random], Iterator[tuple[int, int]]]] = {
+    "lengths by partition": by_partition,
+    "lengths mixed": mixed,
+    "all of 50 B": partial(alike, length=LEAST),
+    "all of 50 KB": partial(alike, length=MOST),
+}
 
 
 def write(servers: str, topic: str, lengths: Iterator[tuple[int, int]], codec: str) -> None:
@@ -97,7 +109,8 @@ def measure() -> list[dict[str, Any]]:
                 found = batch_bytes(spark, kafka.bootstrap_servers, topic, directory)
                 off = [one / LIMIT - 1 for one in found[EXACT_FROM:-1]]
                 rows.append({"scenario": name, "codec": codec, "limit": LIMIT, "batches": found})
-                rows[-1] |= {"first": found[0] / LIMIT - 1, "worst": max(off, key=abs, default=None)}
+                rows[-1]["early"] = [one / LIMIT for one in found[:EXACT_FROM]]
+                rows[-1]["worst"] = max(off, key=abs, default=None)
     return rows
 
 
@@ -105,14 +118,15 @@ def main() -> None:
     """Measure, print and keep the figures."""
     began = time.time()
     rows = measure()
-    print("| scenario | codec | batches | first batch | worst from the fourth on |")
+    print("| scenario | codec | batches | the first three, of the limit | worst from the fourth on |")
     print("|---|---|---|---|---|")
     for row in rows:
         worst = "-" if row["worst"] is None else f"{row['worst']:+.0%}"
-        print(f"| {row['scenario']} | {row['codec']} | {len(row['batches'])} | {row['first']:+.0%} | {worst} |")
+        early = ", ".join(f"{one:.1%}" for one in row["early"])
+        print(f"| {row['scenario']} | {row['codec']} | {len(row['batches'])} | {early} | {worst} |")
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     known["batch_bytes"] = {"at": round(began), "rows": rows}
-    RESULTS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    RESULTS.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":
