@@ -104,6 +104,23 @@ def test_fake_refuses_what_no_cluster_does() -> None:
         fake.append("t", 2, 1)
 
 
+def test_fake_tells_sizes_unless_told_not_to() -> None:
+    fake = FakeKafka("east")
+    fake.create_topic("t", 2)
+    fake.append("t", 0, 3)
+    fake.append("t", 0, 2, record_bytes=1_000)
+    assert fake.log_sizes([("t", 0), ("t", 1)]) == {("t", 0): (2_300, 5), ("t", 1): (0, 0)}
+    fake.hide_leader("t", 0)
+    assert fake.log_sizes([("t", 0), ("t", 1)]) == {("t", 1): (0, 0)}
+    fake.refuse_sizes(31)
+    with pytest.raises(BrokerError, match=r"are not told: CLUSTER_AUTHORIZATION_FAILED \(31\)"):
+        fake.log_sizes([("t", 1)])
+    fake.recover()
+    assert fake.log_sizes([("t", 0)]) == {("t", 0): (2_300, 5)}
+    with pytest.raises(ValueError, match="no error"):
+        fake.refuse_sizes(0)
+
+
 def test_fake_refuses_commits_when_told_to() -> None:
     fake = FakeKafka("east")
     fake.create_topic("t", 2)
