@@ -17,7 +17,16 @@ from evensplit.kafka.fetch.connection_pool import Pool
 from evensplit.kafka.fetch.reader import read_ranges
 from evensplit.kafka.net.connection import Connection
 from evensplit.kafka.options.client import ClientSettings
-from evensplit.kafka.wire.api import FETCH, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, Api
+from evensplit.kafka.wire.api import (
+    DESCRIBE_LOG_DIRS,
+    FETCH,
+    FIND_COORDINATOR,
+    LIST_OFFSETS,
+    METADATA,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    Api,
+)
 from tests.support.lanes import SMALL
 from tests.support.old_kafka import VERSION, OldKafka
 from tests.support.recorded import Recorder, Replay
@@ -39,6 +48,7 @@ KNOWN: dict[Api[Any], tuple[int, int]] = {
     OFFSET_COMMIT: (0, 6),
     OFFSET_FETCH: (0, 5),
     FIND_COORDINATOR: (0, 2),
+    DESCRIBE_LOG_DIRS: (0, 1),
 }
 
 
@@ -67,6 +77,7 @@ def work(server: str, pool: Pool) -> dict[str, object]:
             "times": dict(client.list_offsets({keys[0]: TIME_MS + 2, keys[1]: TIME_MS + 2})),
             "committed": dict(client.committed_offsets("group", keys)),
             "values": sorted(read(server, [(TOPIC, 0, 4), (TOPIC, 1, 4)], pool)),
+            "sizes": [(key, 0 < size.bytes < 1000, size.offsets) for key, size in client.log_sizes(keys).items()],
         }
     finally:
         client.close()
@@ -91,6 +102,7 @@ EXPECTED = {
     "times": {(TOPIC, 0): 1, (TOPIC, 1): 1},
     "committed": {(TOPIC, 0): 3},
     "values": [b"%d" % n for n in range(8)],
+    "sizes": [((TOPIC, 0), True, 4), ((TOPIC, 1), True, 4)],
 }
 
 

@@ -16,6 +16,7 @@ from types import TracebackType
 
 from evensplit.kafka.wire.api import (
     API_VERSIONS,
+    DESCRIBE_LOG_DIRS,
     FETCH,
     FIND_COORDINATOR,
     LIST_OFFSETS,
@@ -27,7 +28,16 @@ from tests.support.scripted import Serving
 
 NAMES = {
     api.key: api.name
-    for api in (API_VERSIONS, METADATA, LIST_OFFSETS, FETCH, FIND_COORDINATOR, OFFSET_FETCH, OFFSET_COMMIT)
+    for api in (
+        API_VERSIONS,
+        METADATA,
+        LIST_OFFSETS,
+        FETCH,
+        FIND_COORDINATOR,
+        OFFSET_FETCH,
+        OFFSET_COMMIT,
+        DESCRIBE_LOG_DIRS,
+    )
 }
 _PORT = 9092
 
