@@ -44,6 +44,10 @@ class AlignedEnds:
         self._span_ms = 0
         self._waits_for = ""
 
+    def rest(self) -> None:
+        """No batch is looked for now, whatever the last one waits for."""
+        self.due_s, self.notices, self._waits_for = math.inf, (), ""
+
     def find(
         self,
         state: EnumeratorState,
@@ -109,11 +113,15 @@ class AlignedEnds:
         return []
 
     def _look(self, latest: Ends) -> None:
-        """Note which logs have grown."""
+        """Note which logs have grown.
+
+        Of one that could not be seen the last time it is not known: it counts as one that has just grown.
+        """
         now_s, ends, since_s = self._scheduler.monotonic(), self._ends, self._since_s
         for key, end in latest.items():
             if ends.get(key) != end:
-                ends[key], since_s[key] = end, now_s
+                since_s[key] = now_s
+        self._ends = dict(latest)
 
     def _busy(self, state: EnumeratorState, positions: Ends, latest: Ends, *, known: bool) -> list[SplitId]:
         """The splits that may get records as old as their last one.

@@ -91,6 +91,8 @@ class BatchEnds:
         if stops:
             latest = {key: min(end, stops.get(key, end)) for key, end in latest.items()}
         if limited and not fix_ends and self._gate.holds_back(positions, latest, known=known):
+            if self._aligned is not None:
+                self._aligned.rest()
             return BatchPlanned({})
         self._unknown.look(state)
         limits = self._limits if limited else BatchLimits()

@@ -1,0 +1,53 @@
+"""What batches that end at a time wait for, and for how long, over clusters in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from evensplit.errors import ClusterUnreachable
+from tests.support.clocks import Clock
+from tests.unit.spark.test_alignment import BEGIN_MS, HOUR_MS, MINUTE_MS, Query, Timed, spread
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
+
+
+def test_a_cluster_that_comes_back_is_not_idle_at_once(clock: Clock) -> None:
+    """What was to be written to it while it was away comes after it is back."""
+    east, west = Timed("east", 1), Timed("west", 1)
+    query = Query(east, west, clock=clock, alignment="1m")
+    for _ in range(10):
+        clock.now_s += 10
+        for cluster in (east, west):
+            cluster.write(0, int(clock.now_s * 1000))
+        query.batch()
+    west.fail_with(ClusterUnreachable("west", "the network is down"))
+    unwritten = []
+    for _ in range(24):
+        clock.now_s += 10
+        unwritten.append(int(clock.now_s * 1000))
+        east.write(0, unwritten[-1])
+        query.batch()
+    most_ms = unwritten[0] + MINUTE_MS
+    assert query.newest_ms < most_ms
+    west.recover()
+    query.batch()
+    query.batch()
+    assert query.newest_ms < most_ms, "nobody knows yet whether it is idle"
+    west.write(0, *unwritten)
+    query.to_the_end()
+    assert query.late == []
+
+
+def test_what_waits_for_a_minimum_is_not_looked_for_again_and_again(clock: Clock) -> None:
+    east = Timed("east")
+    east.write(0, BEGIN_MS)
+    east.write(1, *spread(BEGIN_MS, BEGIN_MS + 5 * HOUR_MS, 300))
+    query = Query(east, clock=clock, minOffsetsPerTrigger="1000", maxTriggerDelay="15m")
+    assert query.batch() == 11, "the first batch of a run does not wait for a minimum"
+    assert query.batch() == 0
+    clock.now_s += 61
+    assert not query.source.coordinator.has_news(), "the other one is idle now, and the minimum still holds"
+    assert query.source.coordinator.report().notices == ()
+    clock.now_s += 900
+    assert query.source.coordinator.has_news()
+    query.to_the_end()
