@@ -51,3 +51,21 @@ def test_what_waits_for_a_minimum_is_not_looked_for_again_and_again(clock: Clock
     clock.now_s += 900
     assert query.source.coordinator.has_news()
     query.to_the_end()
+
+
+@pytest.mark.parametrize("fix_ends", [True, False])
+def test_records_that_come_after_the_end_may_be_old(clock: Clock, fix_ends: bool) -> None:
+    """As while a topic is copied: what is new there is long ago. It is no older than what was read."""
+    east = Timed("east")
+    for partition in range(2):
+        east.write(partition, *spread(BEGIN_MS, BEGIN_MS + 2 * HOUR_MS, 100))
+    query = Query(east, clock=clock, maxOffsetsPerTrigger="500")
+    query.to_the_end(fix_ends=fix_ends)
+    assert query.state.reached_ms is not None
+    assert query.state.reached_ms < BEGIN_MS + 2 * HOUR_MS + 20 * MINUTE_MS
+    query.restart()
+    east.write(0, *spread(BEGIN_MS + 2 * HOUR_MS, BEGIN_MS + 20 * HOUR_MS, 1_000))
+    east.write(1, *spread(BEGIN_MS + 2 * HOUR_MS, BEGIN_MS + 4 * HOUR_MS, 5_000))
+    east.write(1, *spread(BEGIN_MS + 4 * HOUR_MS, BEGIN_MS + 20 * HOUR_MS, 1_000))
+    query.to_the_end(fix_ends=fix_ends)
+    assert query.late == []

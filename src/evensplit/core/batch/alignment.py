@@ -117,6 +117,10 @@ class TimeSearch:
         """All busy splits have a record from here on, or what they get is not older than that."""
         self._lacking: _Place | None = None
         """The earliest time from which on a busy split has no record."""
+        self._known_ms = reached_ms
+        """The latest time from which on there are records, and none of the busy splits lacks one."""
+        self._empty_ms: int | None = None
+        """The earliest time from which on no split has a record, and none is waited for."""
         if reached_ms is not None:
             self._places.append(_Place(reached_ms, reached_ms, self._positions, 0.0, False, ()))
 
@@ -127,8 +131,10 @@ class TimeSearch:
             return None
         if not self._places:
             return 0
-        if self._all_ms is None or self._is_full():
+        if self._all_ms is None:
             return None
+        if self._is_full():
+            return self._nearer_ms()
         if not self._rounds and self._span_ms > self._ahead_ms and not self._away:
             return self._all_ms + self._span_ms
         low, high, reach_ms = self._low(), self._unfit(), self._all_ms + self._ahead_ms
@@ -145,6 +151,12 @@ class TimeSearch:
         if self._lacking.at_ms - self._all_ms <= max(1, self._ahead_ms // 4):
             return None
         return (self._all_ms + self._lacking.at_ms) // 2
+
+    def _nearer_ms(self) -> int | None:
+        """Where the last record may be, if everything is read, and that is not known well enough to go on from."""
+        if not self._low().is_end or self._empty_ms is None or self._known_ms is None:
+            return None
+        return (self._known_ms + self._empty_ms) // 2 if self._empty_ms - self._known_ms > self._ahead_ms else None
 
     @property
     def beyond_ms(self) -> int | None:
@@ -174,6 +186,10 @@ class TimeSearch:
                 self._lacking = place
         elif not self._away and (times_ms or self._all_ms is not None):
             self._all_ms = until_ms if self._all_ms is None else max(self._all_ms, until_ms)
+            if times_ms:
+                self._known_ms = until_ms if self._known_ms is None else max(self._known_ms, until_ms)
+            else:
+                self._empty_ms = at_ms if self._empty_ms is None else min(self._empty_ms, at_ms)
 
     def _ends(self, found: Mapping[SplitId, tuple[int, int]]) -> Mapping[SplitId, int]:
         """Where a time lies in the splits with anything unread; the ends themselves if nothing lies after it."""
@@ -194,11 +210,19 @@ class TimeSearch:
             # Nothing has a timestamp.
             return Cut(self._positions, self._latest, None, "")
         low, over = self._low(), self._over()
-        reached_ms = min(self._all_ms, low.until_ms)
+        reached_ms = self._reached_ms(low, self._all_ms)
         if over is not None:
             return Cut(low.ends, over.ends, reached_ms, "")
         waits_for = "" if low.ends == self._latest or low.filled >= FULL else self._waits_for()
         return Cut(low.ends, low.ends, reached_ms, waits_for)
+
+    def _reached_ms(self, low: _Place, all_ms: int) -> int:
+        """The time that is reached when all is read up to `low`."""
+        if low.is_end and self._empty_ms is not None and low.at_ms >= self._empty_ms:
+            # The next records may be hardly newer than the last one, which may be much older than the time asked for.
+            least_ms = self._empty_ms - self._ahead_ms
+            return least_ms if self._known_ms is None else max(least_ms, self._known_ms)
+        return min(all_ms, low.until_ms)
 
     def _waits_for(self) -> str:
         if self._away:
