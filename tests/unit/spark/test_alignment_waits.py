@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from evensplit.errors import ClusterUnreachable
@@ -69,3 +71,56 @@ def test_records_that_come_after_the_end_may_be_old(clock: Clock, fix_ends: bool
     east.write(1, *spread(BEGIN_MS + 4 * HOUR_MS, BEGIN_MS + 20 * HOUR_MS, 1_000))
     query.to_the_end(fix_ends=fix_ends)
     assert query.late == []
+
+
+def test_a_run_to_the_end_searches_until_it_finds_something(clock: Clock) -> None:
+    """Spark ends such a run with the first batch that reads nothing."""
+    east = Timed("east")
+    for partition in range(2):
+        east.write(partition, *spread(BEGIN_MS - 720 * HOUR_MS, BEGIN_MS, 500))
+        east.write(partition, *spread(BEGIN_MS, BEGIN_MS + HOUR_MS, 5_000))
+    options = {"maxOffsetsPerTrigger": "500", "alignment": "1s", "startingTimestamp": str(BEGIN_MS)}
+    query = Query(east, clock=clock, **options)
+    before = query.left
+    query.state = query.source.plan(query.state, limited=True, fix_ends=True)
+    assert query.left < before - 1_000, "it begins within the logs"
+    while query.left:
+        before = query.left
+        query.state = query.source.plan(query.state, limited=True, fix_ends=True)
+        assert query.left < before
+
+
+@pytest.mark.parametrize("away", ["hold", "idle"])
+def test_a_time_that_was_not_looked_up_is_asked_for_again(clock: Clock, away: str) -> None:
+    """No poll has news of that, where nothing is written."""
+    east, west = Timed("east", 1), Timed("west", 1)
+    west.write(0, *spread(BEGIN_MS, BEGIN_MS + HOUR_MS, 60))
+    query = Query(east, west, clock=clock, alignmentAway=away)
+
+    def fails(*given: Any, **how: Any) -> Any:
+        raise ClusterUnreachable("west", "the network is down")
+
+    west.list_times = fails  # type: ignore[method-assign]
+    assert query.batch() == 0
+    assert query.batch() == 0
+    del west.list_times
+    assert query.source.coordinator.has_news()
+    query.to_the_end()
+
+
+def test_a_run_to_the_end_fails_where_a_time_cannot_be_looked_up(clock: Clock) -> None:
+    """Otherwise it would end, with records that were there when it began."""
+    west = Timed("west", 1)
+    west.write(0, *spread(BEGIN_MS, BEGIN_MS + HOUR_MS, 60))
+    query = Query(west, clock=clock)
+
+    def fails(*given: Any, **how: Any) -> Any:
+        assert how["complete"]
+        raise ClusterUnreachable("west", "the network is down")
+
+    west.list_times = fails  # type: ignore[method-assign]
+    with pytest.raises(ClusterUnreachable, match="the network is down"):
+        query.batch(fix_ends=True)
+    del west.list_times
+    query.restart()
+    query.to_the_end(fix_ends=True)

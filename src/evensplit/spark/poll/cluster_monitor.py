@@ -233,10 +233,10 @@ class ClusterMonitor:
         return self._pollers[name].look_up(purpose, wanted, partitions, patient=patient)
 
     def list_times(
-        self, name: str, wanted: Mapping[TopicPartition, int]
+        self, name: str, wanted: Mapping[TopicPartition, int], *, complete: bool
     ) -> Future[Mapping[TopicPartition, TimedOffset]]:
         """Look up in the background where times lie in the logs of a cluster; see `ClusterPort.list_times`."""
-        return self._pollers[name].list_times(wanted)
+        return self._pollers[name].list_times(wanted, complete=complete)
 
     def log_sizes(self, name: str, partitions: Collection[TopicPartition]) -> Future[Mapping[TopicPartition, LogSize]]:
         """Look up in the background how long the logs of a cluster are on disk; see `ClusterPort.log_sizes`."""

@@ -256,11 +256,13 @@ class ClusterPoller:
         """See `LookUps.find`."""
         return self.look_ups.find(self._proven_port, purpose, wanted, partitions, patient=patient)
 
-    def list_times(self, wanted: Mapping[TopicPartition, int]) -> Future[Mapping[TopicPartition, TimedOffset]]:
+    def list_times(
+        self, wanted: Mapping[TopicPartition, int], *, complete: bool
+    ) -> Future[Mapping[TopicPartition, TimedOffset]]:
         """See `ClusterMonitor.list_times`."""
         port = self._proven_port
         return self._scheduler.start(
-            lambda: port.list_times(wanted, complete=False), f"evensplit-{self.options.id}-times"
+            lambda: port.list_times(wanted, complete=complete), f"evensplit-{self.options.id}-times"
         )
 
     def log_sizes(self, partitions: Collection[TopicPartition]) -> Future[Mapping[TopicPartition, LogSize]]:

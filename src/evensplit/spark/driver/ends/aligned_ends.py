@@ -18,6 +18,9 @@ from evensplit.spark.poll.scheduler import Scheduler
 
 log = logging.getLogger("evensplit")
 
+ASK_AGAIN_S = 1.0
+"""How long, in s, after a time was not looked up somewhere it is asked for again."""
+
 Ends = Mapping[SplitId, int]
 
 
@@ -64,9 +67,29 @@ class AlignedEnds:
             latest: the ends of their logs, all of them.
             filled: as in `TimeSearch`.
             unseen: other splits that are to be read, and whose logs are not known.
-            last: nothing is read after these ends.
+            last: nothing is read after these ends, so all that can be read is. All clusters have to answer.
+
+        Raises:
+            ClusterError: with `last`, a cluster does not say where a time lies.
         """
         self._look(latest)
+        while True:
+            cut = self._search(state, positions, latest, filled, unseen=unseen, last=last)
+            reads = any(end > positions[key] for key, end in cut.at_most.items())
+            if not last or reads or cut.waits_for or not cut.at_most:
+                return cut
+
+    def _search(
+        self,
+        state: EnumeratorState,
+        positions: Ends,
+        latest: Ends,
+        filled: Callable[[Ends], float],
+        *,
+        unseen: Collection[SplitId],
+        last: bool,
+    ) -> Cut:
+        """Search once, as far as it goes in the rounds that there are for a batch. Arguments are those of `find`."""
         reached_ms = max((one for one in (state.reached_ms, self._reached_ms) if one is not None), default=None)
         busy = () if last else self._busy(state, positions, latest, known=reached_ms is not None)
         away = min(unseen).cluster if unseen and self._limits.away == HOLD else ""
@@ -83,7 +106,7 @@ class AlignedEnds:
                 now_ms=self._scheduler.now_ms() if self._beyond_ms is None else self._beyond_ms,
                 filled=filled,
             )
-            gone = self._ask(search)
+            gone = self._ask(search, complete=last)
             if not gone:
                 break
             # Without those that do not say where a time lies.
@@ -91,21 +114,28 @@ class AlignedEnds:
             there = {key: there[key] for key in there if key not in frozenset(gone)}
         cut = search.cut
         self._note(cut, search, positions, latest, busy)
+        if len(there) < len(positions):
+            # No poll tells that they would answer now.
+            self.due_s = min(self.due_s, self._scheduler.monotonic() + ASK_AGAIN_S)
         return cut
 
-    def _ask(self, search: TimeSearch) -> list[SplitId]:
-        """Ask all clusters at once, as often as it takes. Return the splits of which something was not answered."""
+    def _ask(self, search: TimeSearch, *, complete: bool) -> list[SplitId]:
+        """Ask all clusters at once, as often as it takes. Return the splits of which something was not answered.
+
+        `complete`: wait until all is, and raise ClusterError otherwise.
+        """
         by_cluster: dict[str, dict[tuple[str, int], SplitId]] = {}
         for key in search.asked:
             by_cluster.setdefault(key.cluster, {})[key[1:]] = key
         while (at_ms := search.next_ms) is not None:
             asked = {
-                name: self._monitor.list_times(name, dict.fromkeys(keys, at_ms)) for name, keys in by_cluster.items()
+                name: self._monitor.list_times(name, dict.fromkeys(keys, at_ms), complete=complete)
+                for name, keys in by_cluster.items()
             }
-            self._scheduler.wait(tuple(asked.values()), self._monitor.patience_s)
+            self._scheduler.wait(tuple(asked.values()), None if complete else self._monitor.patience_s)
             found: dict[SplitId, tuple[int, int]] = {}
             for name, future in asked.items():
-                answer, keys = _answer(name, future), by_cluster[name]
+                answer, keys = future.result() if complete else _answer(name, future), by_cluster[name]
                 found.update(zip(map(keys.__getitem__, answer), answer.values(), strict=True))
             if len(found) < len(search.asked):
                 return [key for key in search.asked if key not in found]
