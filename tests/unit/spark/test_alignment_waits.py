@@ -124,3 +124,13 @@ def test_a_run_to_the_end_fails_where_a_time_cannot_be_looked_up(clock: Clock) -
     del west.list_times
     query.restart()
     query.to_the_end(fix_ends=True)
+
+
+def test_records_without_timestamps_count_in_the_limit(clock: Clock) -> None:
+    east = Timed("east")
+    east.write(0, *[-1] * 50)
+    east.write(1, *spread(BEGIN_MS, BEGIN_MS + HOUR_MS, 60))
+    query = Query(east, clock=clock, maxOffsetsPerTrigger="20")
+    assert query.batch() <= 21
+    clock.now_s += 61
+    assert max(query.to_the_end()) <= 21

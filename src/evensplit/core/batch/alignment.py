@@ -18,7 +18,7 @@ others back, at A after the last time at which all of them had one, until they a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from evensplit.core.model import SplitId
@@ -233,7 +233,10 @@ class TimeSearch:
         """The latest time within reach that fits."""
         reach_ms = (self._all_ms or 0) + self._ahead_ms
         fitting = [place for place in self._places if place.filled <= 1 and place.at_ms <= reach_ms]
-        return max(fitting, key=lambda place: place.at_ms, default=self._places[0])
+        if fitting:
+            return max(fitting, key=lambda place: place.at_ms)
+        # What has no timestamps lies before all times, and does not fit alone.
+        return replace(self._places[0], ends=self._positions, filled=0.0, is_end=False)
 
     def _unfit(self) -> _Place | None:
         """The earliest time that does not fit."""
