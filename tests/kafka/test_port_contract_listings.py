@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import pytest
 
 from evensplit.core.model import Partitions, TopicPattern, Topics
-from evensplit.core.state.offset_strategies import EARLIEST, LATEST
+from evensplit.core.state.offset_strategies import EARLIEST, LATEST, TopicPartition
 from evensplit.errors import BrokerError
 from evensplit.kafka.admin import client
 from evensplit.kafka.admin.protocol import ClusterPort, Missing
@@ -136,6 +137,23 @@ def test_offsets_by_time(cluster: Cluster, prefix: str) -> None:
     assert [at(time_ms) for time_ms in (0, 1_000, 3_000, 3_001)] == [3, 3, 3, 6]
     cluster.delete_records(prefix, 0, 8)
     assert at(0) == -1
+
+
+def test_records_by_time(cluster: Cluster, prefix: str) -> None:
+    """Each with its own timestamp, which is not the time that is asked for."""
+    cluster.create_topic(prefix, 2)
+    for time_ms in (1_000, 3_000, 2_000, 5_000):
+        cluster.append(prefix, 0, 2, timestamp_ms=time_ms)
+    first, empty = (prefix, 0), (prefix, 1)
+
+    def at(time_ms: int, port: ClusterPort) -> Mapping[TopicPartition, tuple[int, int]]:
+        return port.list_times({first: time_ms, empty: time_ms}, complete=False)
+
+    for time_ms, found in ((0, (0, 1_000)), (1_001, (2, 3_000)), (3_001, (6, 5_000)), (5_001, (-1, -1))):
+        assert at(time_ms, cluster.port) == {first: found, empty: (-1, -1)}
+    with cluster.transaction(prefix, 0, 1, timestamp_ms=6_000):
+        assert at(5_001, cluster.committed_port)[first] == (-1, -1), "what is open is not found"
+        assert at(5_001, cluster.port)[first] == (8, 6_000)
 
 
 def test_what_is_decided_ends_where_a_transaction_is_open(cluster: Cluster, prefix: str) -> None:
