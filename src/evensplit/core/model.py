@@ -193,7 +193,7 @@ class Held(NamedTuple):
 
     `limit`: the option that it comes from.
     `scope`: what was held: a cluster, or a topic as `cluster/topic`; empty for all. With `alignment`, the split or
-    cluster that the others wait for.
+    cluster that the others wait for; empty: those that another limit holds.
     """
 
     limit: str

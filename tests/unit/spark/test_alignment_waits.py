@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from evensplit.core.model import Held
 from evensplit.errors import ClusterUnreachable
 from tests.support.clocks import Clock
 from tests.unit.spark.test_alignment import BEGIN_MS, HOUR_MS, MINUTE_MS, Query, Timed, spread
@@ -134,3 +135,16 @@ def test_records_without_timestamps_count_in_the_limit(clock: Clock) -> None:
     assert query.batch() <= 21
     clock.now_s += 61
     assert max(query.to_the_end()) <= 21
+
+
+def test_what_is_under_no_limit_is_held_by_alignment(clock: Clock) -> None:
+    east, west = Timed("east", 1), Timed("west", 1)
+    for cluster in (east, west):
+        cluster.write(0, *spread(BEGIN_MS, BEGIN_MS + 5 * HOUR_MS, 300))
+    query = Query(east, west, clock=clock, maxOffsetsPerTrigger='{"east": 50}')
+    assert query.batch() > 50
+    assert tuple(query.state.held) == (Held("alignment"), Held("maxOffsetsPerTrigger", "east"))
+    query.restart()
+    assert tuple(query.state.held) == (Held("alignment"), Held("maxOffsetsPerTrigger", "east"))
+    query.to_the_end()
+    assert not query.state.held

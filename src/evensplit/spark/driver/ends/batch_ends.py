@@ -132,6 +132,12 @@ class BatchEnds:
         elif not held and self._limits:
             # Asking for a later time would not have made the batch much larger.
             held = share(positions, latest, self._limits, sizes).held
+        if not cut.waits_for:
+            # What is under no limit of these is left since the others are.
+            under = {one.scope for one in held}
+            left = (key for key, at in positions.items() if latest[key] > found.ends.get(key, at))
+            if any(under.isdisjoint(("", key.cluster, f"{key.cluster}/{key.topic}")) for key in left):
+                held = (*held, Held(ALIGNMENT.name))
         return BatchPlanned(found.ends, cut.reached_ms, tuple(sorted(held)))
 
 
