@@ -315,6 +315,7 @@ def replayed(ahead: int | None) -> Replayed:
                 reached_ms=reached,
                 ahead_ms=ahead,
                 now_ms=720,
+                future_ms=1 << 60,
                 filled=_filling(positions, limits),
             )
             while (at := search.next_ms) is not None:

@@ -72,6 +72,7 @@ def test_laws(
             span_ms=data.draw(st.sampled_from([0, 1_000, 10**7]), label="span"),
             ahead_ms=ahead_ms,
             now_ms=data.draw(st.sampled_from([0, 10**6, 10**9]), label="now") if beyond_ms is None else beyond_ms,
+            future_ms=1 << 60,
             filled=lambda ends: sum(ends[key] - positions[key] for key in ends) / limit,
         )
         rounds = 0

@@ -6,7 +6,6 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import TypeVar
 
 import click
@@ -129,13 +128,3 @@ def cell(value: object, style: str = "") -> Text:
     if value is None:
         return Text("?", style)
     return Text(f"{value:,}" if isinstance(value, int) else plain(str(value)), style)
-
-
-def time_of(at_ms: int | None) -> str:
-    """A time (ms since 1970) in UTC, to the second; `?` for None."""
-    if at_ms is None:
-        return "?"
-    try:
-        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
-    except (ValueError, OverflowError, OSError):
-        return f"{at_ms} ms"

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from evensplit.cli import usage
 from evensplit.cli.completion import PROGRAM, VARIABLE
 from evensplit.cli.group import evensplit
-from evensplit.core.text import plain
+from evensplit.core.text import plain, time_of
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -186,9 +186,9 @@ def test_what_would_move_the_cursor_is_written_out() -> None:
 
 
 def test_times_that_are_none() -> None:
-    assert usage.time_of(None) == "?"
-    assert usage.time_of(10**18) == "1000000000000000000 ms"
-    assert usage.time_of(0) == "1970-01-01 00:00:00"
+    assert time_of(None) == "?"
+    assert time_of(10**18) == "1000000000000000000 ms"
+    assert time_of(0) == "1970-01-01 00:00:00"
 
 
 @pytest.mark.lengthy

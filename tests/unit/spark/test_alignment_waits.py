@@ -148,3 +148,51 @@ def test_what_is_under_no_limit_is_held_by_alignment(clock: Clock) -> None:
     assert tuple(query.state.held) == (Held("alignment"), Held("maxOffsetsPerTrigger", "east"))
     query.to_the_end()
     assert not query.state.held
+
+
+FUTURE_MS = BEGIN_MS + 70 * 365 * 24 * HOUR_MS
+
+
+def live(query: Query, east: Timed, steps: int = 40, untimed: bool = False) -> int:
+    """Both partitions get a record each 10 s; what is left in the end."""
+    for _ in range(steps):
+        query.clock.now_s += 10
+        now_ms = int(query.clock.now_s * 1000)
+        east.write(0, now_ms)
+        east.write(1, -1 if untimed else now_ms)
+        query.batch()
+    return query.left
+
+
+def test_a_record_of_the_future_that_was_read_says_nothing_of_those_after_it(clock: Clock) -> None:
+    east = Timed("east")
+    east.write(0, *spread(BEGIN_MS, BEGIN_MS + HOUR_MS, 10))
+    east.write(1, BEGIN_MS, FUTURE_MS)
+    query = Query(east, clock=clock)
+    del query.options["alignment"]
+    query.restart()
+    query.to_the_end()
+    query.options["alignment"] = "10m"
+    query.restart()
+    assert live(query, east) < 5
+
+
+def test_a_record_of_the_future_that_holds_up_its_partition_is_told(clock: Clock) -> None:
+    east = Timed("east")
+    east.write(0, *spread(BEGIN_MS, BEGIN_MS + HOUR_MS, 10))
+    east.write(1, BEGIN_MS, FUTURE_MS)
+    query = Query(east, clock=clock)
+    assert live(query, east) > 30
+    (notice,) = query.source.coordinator.report().notices
+    assert notice.startswith("east/t/1 is read no further than offset 1, since the record there is of 2093-")
+    assert query.newest_ms < FUTURE_MS
+
+
+def test_a_partition_without_timestamps_that_is_written_to_holds_nobody(clock: Clock) -> None:
+    east = Timed("east")
+    east.write(0, *spread(BEGIN_MS, BEGIN_MS + HOUR_MS, 10))
+    east.write(1, -1, -1)
+    query = Query(east, clock=clock)
+    assert live(query, east, untimed=True) < 5
+    query.restart()
+    assert live(query, east, untimed=True) < 5

@@ -14,9 +14,9 @@ from rich.table import Table
 from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.cli.live.connection_options import check_asked, kafka_options
 from evensplit.cli.live.log_ends import settings_of
-from evensplit.cli.usage import cell, time_of
+from evensplit.cli.usage import cell
 from evensplit.core.delivery.terms import Decision
-from evensplit.core.text import counted
+from evensplit.core.text import counted, time_of
 from evensplit.errors import CheckpointError
 from evensplit.explain.delivered import kept_in_ledger
 from evensplit.spark.options.spec.sink import ID_PREFIX, LEDGER

@@ -16,10 +16,10 @@ from rich.text import Text
 from evensplit.checkpoint.history import CheckpointHistory, read_history
 from evensplit.cli.history.decided import asking_ledger, decisions_table, plain_decision, read_decisions
 from evensplit.cli.live.connection_options import check_source
-from evensplit.cli.usage import batches_bar, batches_option, cell, ending, form_option, time_of
+from evensplit.cli.usage import batches_bar, batches_option, cell, ending, form_option
 from evensplit.core.model import Cluster, Lifecycle, Readable, Topic
 from evensplit.core.state.settings import Settings
-from evensplit.core.text import counted, plain
+from evensplit.core.text import counted, plain, time_of
 from evensplit.explain.held import held_sentence
 from evensplit.observe.source_view import SplitView, View
 from evensplit.spark.options.spec.all import KEPT

@@ -15,8 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
-from evensplit.cli.usage import ending, form_option, time_of, watched
+from evensplit.cli.usage import ending, form_option, watched
 from evensplit.core.model import SplitId
+from evensplit.core.text import time_of
 from evensplit.explain.split_history import Entry, SplitHistory, describe_split, split_history
 
 SUGGESTIONS_MAX = 5

@@ -82,6 +82,9 @@ class TimeSearch:
         span_ms: how much time the last full batch took in, to guess by; 0: not known.
         ahead_ms: how far splits may be ahead of the slowest one, at least 1.
         now_ms: the time, to guess by. Nothing depends on its being right.
+        from_start: whether to ask first which of `busy` have any record with a timestamp: nobody waits for the others.
+        future_ms: no record should have this timestamp or a later one. If one has that is read already, a broker always
+            finds it, and never what comes after it; so its split counts as one without timestamps.
         filled: how much of the limits a batch takes that ends at these offsets; 1 is all. It never falls when ends
             rise.
     """
@@ -97,6 +100,8 @@ class TimeSearch:
         span_ms: int = 0,
         ahead_ms: int,
         now_ms: int,
+        from_start: bool = False,
+        future_ms: int,
         filled: Callable[[Mapping[SplitId, int]], float],
     ) -> None:
         self._positions = {key: positions[key] for key in sorted(positions) if latest[key] > positions[key]}
@@ -105,12 +110,18 @@ class TimeSearch:
         self._span_ms = span_ms
         self._ahead_ms = ahead_ms
         self._now_ms = now_ms
+        self._from_start = from_start
+        self._future_ms = future_ms
         self._filled = filled
         self._filled_by_all = filled(self._latest)
         waited_for = frozenset(busy)
         self._busy = [key for key in sorted(positions) if key in waited_for]
         self.asked = tuple(sorted({**self._positions, **dict.fromkeys(self._busy)}))
         """The splits that a time is looked up in; ascending."""
+        self.future: dict[SplitId, int] = {}
+        """Splits whose next record has a timestamp from `future_ms` on -> that timestamp. Others go ahead of them."""
+        self.untimed: tuple[SplitId, ...] = ()
+        """Those of `busy` that have no record with a timestamp, as far as that was asked."""
         self._rounds = 0
         self._places: list[_Place] = []
         self._all_ms = reached_ms
@@ -129,7 +140,7 @@ class TimeSearch:
         """The time, in ms since 1970, to ask for next; None: the batch is as large as can be found."""
         if self._rounds >= ROUNDS_MAX or not self._positions:
             return None
-        if not self._places:
+        if not self._places or (self._from_start and not self._rounds):
             return 0
         if self._all_ms is None:
             return None
@@ -173,8 +184,13 @@ class TimeSearch:
         """
         self._rounds += 1
         ends = self._ends(found)
+        for key, position in self._positions.items():
+            offset, time_ms = found[key]
+            if offset == position and time_ms >= self._future_ms:
+                self.future[key] = time_ms
         if at_ms == 0:
             # From logs without any timestamp nothing is to be learned, and nothing is waited for.
+            self.untimed = tuple(key for key in self._busy if found[key][0] == _NONE)
             self._busy = [key for key in self._busy if found[key][0] != _NONE]
         lacking = tuple(key for key in self._busy if found[key][0] == _NONE)
         times_ms = [time_ms for offset, time_ms in found.values() if offset != _NONE]
@@ -193,13 +209,16 @@ class TimeSearch:
 
     def _ends(self, found: Mapping[SplitId, tuple[int, int]]) -> Mapping[SplitId, int]:
         """Where a time lies in the splits with anything unread; the ends themselves if nothing lies after it."""
-        first = {key: found[key][0] for key in self._latest}
+        first = {key: self._first(key, *found[key]) for key in self._latest}
         if set(first.values()) == {_NONE}:
             return self._latest
         return {
             key: end if (offset := first[key]) == _NONE else min(max(offset, self._positions[key]), end)
             for key, end in self._latest.items()
         }
+
+    def _first(self, key: SplitId, offset: int, time_ms: int) -> int:
+        return _NONE if offset < self._positions[key] and time_ms >= self._future_ms else offset
 
     @property
     def cut(self) -> Cut:

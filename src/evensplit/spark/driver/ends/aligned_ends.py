@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from evensplit.core.batch.alignment import HOLD, Cut, TimeSearch
 from evensplit.core.model import SplitId
 from evensplit.core.state.state import EnumeratorState
+from evensplit.core.text import time_of
 from evensplit.errors import ClusterError
 from evensplit.kafka.admin.protocol import TimedOffset
 from evensplit.spark.options.limits import Limits
@@ -20,6 +21,9 @@ log = logging.getLogger("evensplit")
 
 ASK_AGAIN_S = 1.0
 """How long, in s, after a time was not looked up somewhere it is asked for again."""
+
+FUTURE_MS = 86_400_000
+"""Records whose timestamps are so far after the driver's clock count as of the future."""
 
 Ends = Mapping[SplitId, int]
 
@@ -46,6 +50,12 @@ class AlignedEnds:
         self._beyond_ms: int | None = None
         self._span_ms = 0
         self._waits_for = ""
+        self._untimed: set[SplitId] = set()
+        """Splits whose records have no timestamps."""
+        self._unsure: set[SplitId] = set()
+        """Splits that others waited for, and that were not asked for any timestamp."""
+        self._sure: set[SplitId] = set()
+        """Splits that were."""
 
     def rest(self) -> None:
         """No batch is looked for now, whatever the last one waits for."""
@@ -98,12 +108,14 @@ class AlignedEnds:
             search = TimeSearch(
                 there,
                 latest,
-                busy=[key for key in busy if key in there],
+                busy=[key for key in busy if key in there and key not in self._untimed],
                 away=away,
                 reached_ms=reached_ms,
                 span_ms=self._span_ms,
                 ahead_ms=self._ahead_ms,
                 now_ms=self._scheduler.now_ms() if self._beyond_ms is None else self._beyond_ms,
+                from_start=bool(self._unsure),
+                future_ms=self._scheduler.now_ms() + FUTURE_MS,
                 filled=filled,
             )
             gone = self._ask(search, complete=last)
@@ -113,6 +125,9 @@ class AlignedEnds:
             away = gone[0].cluster if self._limits.away == HOLD else away
             there = {key: there[key] for key in there if key not in frozenset(gone)}
         cut = search.cut
+        self._sure |= self._unsure
+        self._unsure.clear()
+        self._untimed.update(search.untimed)
         self._note(cut, search, positions, latest, busy)
         if len(there) < len(positions):
             # No poll tells that they would answer now.
@@ -124,23 +139,28 @@ class AlignedEnds:
 
         `complete`: wait until all is, and raise ClusterError otherwise.
         """
-        by_cluster: dict[str, dict[tuple[str, int], SplitId]] = {}
-        for key in search.asked:
-            by_cluster.setdefault(key.cluster, {})[key[1:]] = key
         while (at_ms := search.next_ms) is not None:
-            asked = {
-                name: self._monitor.list_times(name, dict.fromkeys(keys, at_ms), complete=complete)
-                for name, keys in by_cluster.items()
-            }
-            self._scheduler.wait(tuple(asked.values()), None if complete else self._monitor.patience_s)
-            found: dict[SplitId, tuple[int, int]] = {}
-            for name, future in asked.items():
-                answer, keys = future.result() if complete else _answer(name, future), by_cluster[name]
-                found.update(zip(map(keys.__getitem__, answer), answer.values(), strict=True))
+            found = self._look_up(search.asked, at_ms, complete=complete)
             if len(found) < len(search.asked):
                 return [key for key in search.asked if key not in found]
             search.take(at_ms, found)
         return []
+
+    def _look_up(self, splits: Collection[SplitId], at_ms: int, *, complete: bool) -> dict[SplitId, tuple[int, int]]:
+        """Where a time lies in these splits: the offset and the timestamp of the first record from there on, or -1."""
+        by_cluster: dict[str, dict[tuple[str, int], SplitId]] = {}
+        for key in splits:
+            by_cluster.setdefault(key.cluster, {})[key[1:]] = key
+        asked = {
+            name: self._monitor.list_times(name, dict.fromkeys(keys, at_ms), complete=complete)
+            for name, keys in by_cluster.items()
+        }
+        self._scheduler.wait(tuple(asked.values()), None if complete else self._monitor.patience_s)
+        found: dict[SplitId, tuple[int, int]] = {}
+        for name, future in asked.items():
+            answer, keys = future.result() if complete else _answer(name, future), by_cluster[name]
+            found.update(zip(map(keys.__getitem__, answer), answer.values(), strict=True))
+        return found
 
     def _look(self, latest: Ends) -> None:
         """Note which logs have grown.
@@ -181,12 +201,17 @@ class AlignedEnds:
             idle_s = self._limits.idle_timeout_ms / 1000
             waiting = [self._since_s[key] + idle_s for key in busy if str(key) == cut.waits_for]
             self.due_s = min(waiting, default=math.inf)
+            self._unsure = {key for key in busy if str(key) == cut.waits_for} - self._sure
+            if self._unsure:
+                self.due_s = self._scheduler.monotonic()
             if not reads:
                 self.notices = (_told(cut, self._ahead_ms),)
                 if cut.waits_for != self._waits_for:
                     log.info(self.notices[0])
                 self._waits_for = cut.waits_for
-        elif not reads and any(latest[key] > position for key, position in positions.items()):
+        if search.future:
+            self.notices += tuple(_from_the_future(key, positions[key], at) for key, at in search.future.items())
+        if not cut.waits_for and not reads and any(latest[key] > position for key, position in positions.items()):
             # The search goes on with the next plan.
             self.due_s, self._beyond_ms = self._scheduler.monotonic(), search.beyond_ms
 
@@ -207,4 +232,12 @@ def _told(cut: Cut, ahead_ms: int) -> str:
     return (
         f"records wait for {cut.waits_for}, since they are more than {ahead_ms / 1000:g} s ahead of it (alignment). "
         "They are read when it has newer records, or is idle (idleTimeout; for one that does not answer, alignmentAway)"
+    )
+
+
+def _from_the_future(split: SplitId, offset: int, time_ms: int) -> str:
+    return (
+        f"{split} is read no further than offset {offset}, since the record there is of {time_of(time_ms)} "
+        "(alignment). Others are read meanwhile. It goes on when they are at their ends and idle; to read it now, set "
+        "another start for it, or no alignment"
     )

@@ -51,7 +51,7 @@ PRIORITY = Option(
     "goes to `us`, then to all others; but each partition reads at least one offset in each batch, whatever comes "
     'before it. An object gives shares of the limits: `{"eu": 3, "us": 2, "*": 1}`, where `"*"` is the share of all '
     "others together, 1 if it is left out. What one does not need of its share, the others get. Without a limit on "
-    "offsets or bytes, it is ignored.",
+    "offsets or bytes, it is ignored. With `alignment`, it divides only what may be read beyond the batch's time.",
     example='["default/t"]',
     field="limits.priority",
     only="stream",
