@@ -7,10 +7,11 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from tests.support.written import records
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(900)]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem not in ("_support", "demo"))
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem[0] != "_" and path.stem != "demo")
 
 
 def command(name: str, *arguments: object) -> list[str]:
@@ -278,10 +279,37 @@ def test_spark_connect(east: LocalKafka, topic: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
+def test_host(tmp_path: Path) -> None:
+    """What it prints is what is in its sink, whose records are numbered in each cluster."""
+    sink = tmp_path / "sink.sqlite"
+    lines = run("host", "--seed", 7, "--sink", sink, within=tmp_path)
+    with closing(sqlite3.connect(sink)) as database:
+        values = [value for (value,) in database.execute("SELECT value FROM records")]
+        counted = database.execute(
+            "SELECT cluster, topic, partition, reader, count(*) FROM records GROUP BY 1, 2, 3, 4"
+        )
+        wanted = {("/".join(map(str, split)), reader): count for *split, reader, count in counted}
+    assert len(values) == 10_000
+    assert set(values) == {f"{cluster} {number}" for cluster in ("east", "west") for number in range(5_000)}
+    said = [line[31:] for line in lines if " s  " in line]
+    assert [line for line in said if line.startswith("reader 2 ") and "killed" not in line] == [
+        "reader 2 leaves",
+        "reader 2 returns",
+    ]
+    assert sum(line.endswith(" is killed") for line in said) == 5
+    assert re.fullmatch(r"owners are as even as possible; \d partitions? moved for that, the minimum", said[-1])
+    rows = [line.split() for line in lines[-11:-2]]
+    assert len(rows) == 9
+    shown = {(split, n): int(count.replace(",", "")) for split, _, _, *counts in rows for n, count in enumerate(counts)}
+    assert {key: count for key, count in shown.items() if count} == wanted
+
+
 LAST_LINES = {
     "dead_letters": r"orders/\d/\d+: .*",
     "duckdb_exactly_once": "350 rows, 350 distinct records",
     "exactly_once": "10,000 orders in, 10,000 invoices out, each once",
+    "host": "10,000 records in the sink, each once",
     "migration": "batch 2: partition 2, offsets 40 to 99",
     "spark_connect": ".*partitions? per reader, as even as possible.*",
     "two_regions": r"us +500 orders +25,047\.50",
