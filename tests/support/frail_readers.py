@@ -6,12 +6,14 @@ import os
 import random
 import signal
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import _host_parts
+
+Used = TypeVar("Used")
 
 CHANCE = 0.004
 """That a reader kills itself before one use of the sink; as high after one."""
@@ -30,7 +32,7 @@ class FrailConnection(sqlite3.Connection):
         return self._between(lambda: super(FrailConnection, self).__exit__(*error))
 
     @staticmethod
-    def _between(use: Any) -> Any:
+    def _between(use: Callable[[], Used]) -> Used:
         _perhaps_the_last()
         used = use()
         _perhaps_the_last()

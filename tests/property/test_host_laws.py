@@ -1,0 +1,190 @@
+"""Whatever happens to a host of the enumerator, each record arrives once, and the owners are what they have to be.
+
+The machine knows `evensplit.enumerator` only: what it finds is what any host would find.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+import evensplit.enumerator as en
+from tests.support.hosting import INTERVAL_MS, Host
+
+CLUSTERS, TOPICS = ("east", "west"), ("t", "u")
+READERS_MAX = 4
+
+clusters = st.sampled_from(CLUSTERS)
+numbers = st.integers(0, READERS_MAX - 1)
+wanted = st.dictionaries(clusters, st.sampled_from((("t",), ("u",), TOPICS)), max_size=2)
+EVERYTHING = dict.fromkeys(CLUSTERS, TOPICS)
+
+
+class Hosting(RuleBasedStateMachine):
+    """Any host: clusters that come, fail and go, readers that do, and a host that dies at any order."""
+
+    host: Host
+
+    @initialize(
+        readers=st.integers(1, READERS_MAX),
+        policy=st.sampled_from(("balanced", *en.POLICIES)),
+        rebalance=st.sampled_from(("always", *en.REBALANCES)),
+        scope=st.sampled_from(en.SCOPES),
+        retention_ms=st.sampled_from((0, 3 * INTERVAL_MS, 10**9)),
+        bounded=st.booleans(),
+        fenced=st.booleans(),
+    )
+    def begin(self, readers: int, fenced: bool, **chosen: object) -> None:
+        self.host = Host(en.Settings(**chosen), readers, fenced=fenced)  # type: ignore[arg-type]
+        for cluster in CLUSTERS:
+            self.partition_appears(cluster, "t", 0, 3)
+
+    @rule(cluster=clusters, topic=st.sampled_from(TOPICS), begin=st.integers(0, 2), count=st.integers(0, 4))
+    def partition_appears(self, cluster: str, topic: str, begin: int, count: int) -> None:
+        host, known = self.host, [key for key in self.host.begins if key[:2] == (cluster, topic)]
+        if len(known) < 3:
+            split = en.SplitId(cluster, topic, len(known))
+            host.begins[split], host.logs[split] = begin, begin + count
+
+    @rule(place=st.integers(0, 11), count=st.integers(1, 4))
+    def records_are_written(self, place: int, count: int) -> None:
+        keys = sorted(self.host.logs)
+        if keys:
+            self.host.logs[keys[place % len(keys)]] += count
+
+    @rule(place=st.integers(0, 11))
+    def partition_is_not_listed_any_more(self, place: int) -> None:
+        keys = sorted(self.host.logs)
+        if keys:
+            self.host.gone[key] = self.host.logs.pop(key := keys[place % len(keys)])
+
+    @rule()
+    def partitions_are_listed_again(self) -> None:
+        self.host.logs.update(self.host.gone)
+        self.host.gone.clear()
+
+    @rule(topics=wanted, passed_ms=st.sampled_from((0, 1, INTERVAL_MS, 4 * INTERVAL_MS)), complete=st.booleans())
+    def clusters_are_listed(self, topics: dict[str, tuple[str, ...]], passed_ms: int, complete: bool) -> None:
+        self.host.list(topics, passed_ms, complete=complete)
+
+    @rule()
+    def all_clusters_are_listed_and_answer(self) -> None:
+        self.host.list(EVERYTHING, INTERVAL_MS)
+        self.clusters_answer()
+        self.host.resolve()
+
+    @rule()
+    def clusters_answer(self) -> None:
+        for cluster in sorted(self.host.asked):
+            self.host.answer(cluster)
+
+    @rule(cluster=clusters)
+    def cluster_does_not_answer(self, cluster: str) -> None:
+        if cluster in self.host.asked:
+            self.host.fail(cluster)
+
+    @rule(cluster=clusters)
+    def logs_are_observed(self, cluster: str) -> None:
+        if cluster in self.host.state.clusters:
+            self.host.observe(cluster)
+
+    @rule()
+    def starts_are_resolved(self) -> None:
+        self.host.resolve()
+
+    @rule(number=numbers)
+    def reader_starts(self, number: int) -> None:
+        self.host.start(number)
+
+    @rule(number=numbers, reports=st.booleans())
+    def reader_registers(self, number: int, reports: bool) -> None:
+        self.host.register(number, reports=reports)
+
+    @rule()
+    def all_readers_start(self) -> None:
+        for number in range(self.host.readers):
+            self.host.start(number)
+            self.host.register(number)
+
+    @rule(number=numbers)
+    def reader_dies(self, number: int) -> None:
+        if number in self.host.processes:
+            self.host.processes[number].alive = False
+
+    @rule(number=numbers, gives_back=st.booleans())
+    def reader_is_lost(self, number: int, gives_back: bool) -> None:
+        self.host.lose(number, gives_back=gives_back)
+
+    @rule(number=numbers, epoch=st.integers(0, 3))
+    def loss_of_earlier_reader_is_told(self, number: int, epoch: int) -> None:
+        process = self.host.processes.get(number)
+        if process is not None and process.registered and epoch < process.epoch:
+            before = self.host.holders
+            self.host.tell(en.ReaderLost(number, epoch))
+            self.host.holders = before
+
+    @rule(number=numbers)
+    def reader_is_removed(self, number: int) -> None:
+        self.host.remove(number)
+
+    @rule(readers=st.integers(1, READERS_MAX))
+    def parallelism_changes(self, readers: int) -> None:
+        self.host.rescale(readers)
+
+    @rule(most=st.integers(1, 3), given_up=st.booleans())
+    def readers_read(self, most: int, given_up: bool) -> None:
+        """Those of the host, or those that nobody expects any more."""
+        for process in self.host.given_up if given_up else list(self.host.processes.values()):
+            self.host.read(process, most)
+
+    @rule(number=numbers)
+    def reader_is_at_the_end(self, number: int) -> None:
+        if self.host.fenced and number in self.host.processes:
+            self.host.finish(self.host.processes[number])
+
+    @rule(keep=st.booleans())
+    def positions_are_told(self, keep: bool) -> None:
+        self.host.checkpoint(keep=keep)
+
+    @rule()
+    def state_is_kept(self) -> None:
+        self.host.keep()
+
+    @rule()
+    def host_dies(self) -> None:
+        self.host.begin()
+
+    @rule(orders=st.integers(0, 12))
+    def host_will_die(self, orders: int) -> None:
+        self.host.orders_left = orders
+
+    @rule()
+    def world_is_quiet(self) -> None:
+        """Everything is listed, every reader is there: then all is read, and every split has an owner."""
+        host = self.host
+        host.orders_left = None
+        self.partitions_are_listed_again()
+        for _ in range(4):
+            self.all_clusters_are_listed_and_answer()
+            for number in range(host.readers):
+                if number in host.processes and not host.processes[number].alive:
+                    host.lose(number, gives_back=False)
+            self.all_readers_start()
+            self.readers_read(10**6, given_up=False)
+            host.checkpoint(keep=True)
+        for key in host.logs:
+            assert host.records.get(key, []) == list(range(host.begins[key], host.end(key))), f"{key} was not read once"
+            split = host.state.splits[key]
+            assert (split.finished, split.owner) == (host.settings.bounded, host.holders.get(key))
+            assert split.finished or split.owner is not None
+        assert all(proof.even for proof in en.evenness(host.state, host.state) if proof.promised)
+        assert en.step(host.state, en.BatchPlanned({})).effects == ()
+
+    def teardown(self) -> None:
+        if hasattr(self, "host"):
+            self.world_is_quiet()
+
+
+TestHosting = Hosting.TestCase
+TestHosting.settings = settings(max_examples=60, stateful_step_count=40)
