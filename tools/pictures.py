@@ -22,6 +22,7 @@ from evensplit.core.batch.shares import share
 from evensplit.core.machine.enumerator import TRANSITIONS
 from evensplit.core.model import Lifecycle
 from evensplit.core.policies import POLICIES
+from evensplit.enumerator import Assign, ListPartitions, ResolveStart, Revoke
 from evensplit.testing.sim import simulate
 from tools import made
 
@@ -336,6 +337,37 @@ def _filling(positions: Mapping[SplitId, int], limits: BatchLimits) -> Callable[
     return lambda ends: filled(positions, ends, limits)
 
 
+def host() -> str:
+    """Who tells what to whom, where a host drives the enumerator."""
+    title, parts = "A host between the world and the enumerator", list[str]()
+    rows = (
+        ("clusters", "partitions, offsets", (ListPartitions, ResolveStart)),
+        ("readers", "started, failed", (Assign, Revoke)),
+        ("sink", "what is safe", ()),
+        ("checkpoint", "decode", ()),
+    )
+    top, step, bottom = 64, 62, 64 + 62 * len(rows) - 22
+    for x, width, name in ((290, 110, "host"), (574, 170, "enumerator")):
+        parts.append(f'<rect class="b" x="{x}" y="{top}" width="{width}" height="{bottom - top}" rx="4"/>')
+        parts.append(_text(x + width / 2, (top + bottom) / 2, name, "in", "middle"))
+    parts.append(_text(659, (top + bottom) / 2 + 18, "step(state, event)", "in", "middle"))
+    for number, (name, told, orders) in enumerate(rows):
+        y = top + number * step
+        parts.append(f'<rect class="a" x="16" y="{y}" width="100" height="40" rx="4"/>')
+        parts.append(_text(66, y + 24, name, "in", "middle"))
+        said = ", ".join(order.__name__ for order in orders) or ("encode" if name == "checkpoint" else "")
+        parts += [*_arrow(116, 290, y + 12, told), *(_arrow(290, 116, y + 36, said) if said else ())]
+    parts += [*_arrow(400, 574, top + 60, "events: what happened"), *_arrow(574, 400, top + 130, "effects: what to do")]
+    return _svg(title, bottom + 16, [_text(16, 28, title, "title"), *parts])
+
+
+def _arrow(start: int, end: int, y: int, said: str) -> Iterator[str]:
+    back = -7 if end > start else 7
+    yield f'<polyline class="line" points="{start},{y} {end},{y}"/>'
+    yield f'<polyline class="line" points="{end + back},{y - 4} {end},{y} {end + back},{y + 4}"/>'
+    yield _text((start + end) / 2, y - 5, said, "soft", "middle")
+
+
 def _svg(label: str, height: float, parts: Iterable[str]) -> str:
     return "\n".join(_lines(label, round(height), parts)) + "\n"
 
@@ -365,6 +397,7 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "states.svg": states,
     "watermarks.svg": watermarks,
     "skew.svg": skew,
+    "host.svg": host,
 }
 
 

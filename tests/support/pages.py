@@ -24,7 +24,7 @@ from evensplit.testing.process.sessions import kill_session
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
-PLAIN = ("assignment", "contributing", "explanation/laws", "explanation/owners", "migration")
+PLAIN = ("assignment", "contributing", "explanation/laws", "explanation/owners", "howto/host", "migration")
 """Pages whose examples need neither Spark nor a broker."""
 
 SHOWN = ("", "text", "json", "mermaid")
