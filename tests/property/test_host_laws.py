@@ -5,9 +5,13 @@ The machine knows `evensplit.enumerator` only: what it finds is what any host wo
 
 from __future__ import annotations
 
-from hypothesis import settings
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 import evensplit.enumerator as en
 from tests.support.hosting import INTERVAL_MS, Host
@@ -121,9 +125,7 @@ class Hosting(RuleBasedStateMachine):
     def loss_of_earlier_reader_is_told(self, number: int, epoch: int) -> None:
         process = self.host.processes.get(number)
         if process is not None and process.registered and epoch < process.epoch:
-            before = self.host.holders
             self.host.tell(en.ReaderLost(number, epoch))
-            self.host.holders = before
 
     @rule(number=numbers)
     def reader_is_removed(self, number: int) -> None:
@@ -184,9 +186,33 @@ class Hosting(RuleBasedStateMachine):
         assert en.step(host.state, en.BatchPlanned({})).effects == ()
 
     def teardown(self) -> None:
-        if hasattr(self, "host"):
+        if hasattr(self, "host") and self.host.sound:
             self.world_is_quiet()
 
 
 TestHosting = Hosting.TestCase
 TestHosting.settings = settings(max_examples=60, stateful_step_count=40)
+
+
+def without_revokes(effect: en.Effect) -> en.Effect | None:
+    return None if isinstance(effect, en.Revoke) else effect
+
+
+def one_further(effect: en.Effect) -> en.Effect | None:
+    """A split that moves begins after the next record."""
+    moves = isinstance(effect, en.Assign) and effect.previous not in (None, effect.reader)
+    return replace(effect, position=effect.position + 1) if isinstance(effect, en.Assign) and moves else effect
+
+
+@pytest.mark.parametrize("broken", [without_revokes, one_further])
+def test_the_machine_can_fail(broken: Callable[[en.Effect], en.Effect | None], monkeypatch: pytest.MonkeyPatch) -> None:
+    right = en.step
+
+    def wrong(state: en.EnumeratorState, event: en.Event) -> en.Step:
+        done = right(state, event)
+        return replace(done, effects=tuple(one for effect in done.effects if (one := broken(effect)) is not None))
+
+    monkeypatch.setattr(en, "step", wrong)
+    found = settings(max_examples=400, stateful_step_count=30, phases=[Phase.generate], database=None, derandomize=True)
+    with pytest.raises(AssertionError, match=r"is given to|is assigned at"):
+        run_state_machine_as_test(Hosting, settings=found)

@@ -58,6 +58,8 @@ class Host:
         self.state = en.decode(json.loads(self.kept)) if self.kept else en.EnumeratorState()
         self.give_up(*self.processes)
         self.holders: dict[en.SplitId, int] = {}
+        self.there: dict[int, int] = {}
+        self.assigned, self.sound = False, True
         self.asked: set[str] = set()
         self.unresolved: set[en.SplitId] = set()
         self.topics: Mapping[str, tuple[str, ...]] = {}
@@ -73,7 +75,7 @@ class Host:
             self.begin()
 
     def _tell(self, event: en.Event, at_once: Callable[[], None] = lambda: None) -> None:
-        before = self.state
+        before, self.sound = self.state, False
         done = en.step(before, event)
         self.state = done.state
         assert en.check(self.state) == ()
@@ -90,6 +92,7 @@ class Host:
         self._may_die()
         for key in [key for key in self.holders if key not in self.state.splits or self.state.splits[key].finished]:
             del self.holders[key]
+        self.sound = True
 
     def _may_die(self) -> None:
         if self.orders_left is not None:
@@ -99,11 +102,19 @@ class Host:
 
     def _let_go(self, event: en.Event) -> None:
         """A reader that is not there, or that registers, reads nothing, by whatever orders it had."""
+        gone: set[int] = set()
         match event:
-            case en.ReaderLost(reader) | en.ReaderRegistered(reader) | en.ReaderRemoved(reader):
-                self.holders = {key: one for key, one in self.holders.items() if one != reader}
+            case en.ReaderLost(reader, epoch):
+                # What is said of an earlier epoch comes too late.
+                gone = {reader} if epoch >= self.there.get(reader, 0) else set()
+            case en.ReaderRegistered(reader) | en.ReaderRemoved(reader):
+                gone = {reader}
             case en.ParallelismChanged(readers):
-                self.holders = {key: one for key, one in self.holders.items() if one < readers}
+                gone = {reader for reader in self.there if reader >= readers}
+        self.holders = {key: reader for key, reader in self.holders.items() if reader not in gone}
+        self.there = {reader: epoch for reader, epoch in self.there.items() if reader not in gone}
+        if isinstance(event, en.ReaderRegistered):
+            self.there[event.reader] = event.epoch
 
     def _carry_out(self, effect: en.Effect) -> None:
         match effect:
@@ -112,7 +123,9 @@ class Host:
             case en.ResolveStart(_, splits):
                 self.unresolved.update(splits)
             case en.Revoke(split, reader):
-                assert self.holders.pop(split) == reader, f"{split} is taken from {reader}, which does not have it"
+                assert self.holders.pop(split, None) == reader, (
+                    f"{split} is taken from {reader}, which does not have it"
+                )
                 self.processes[reader].held.pop(split, None)
                 self.writers.pop(split, None)
             case en.Assign():
@@ -131,8 +144,13 @@ class Host:
 
     def _assign(self, order: en.Assign) -> None:
         split, process = order.split, self.processes[order.reader]
+        assert self.assigned or self.there.keys() >= set(self.state.participants), "some have not registered"
+        assert order.reader in self.there
+        self.assigned = True
         assert split not in self.holders, f"{split} is given to {order.reader}, and {self.holders[split]} has it"
-        assert (order.position, order.generation) == (self.state.splits[split].position, self.state.generation)
+        known = self.state.splits[split].position
+        assert order.position == known, f"{split} is assigned at {order.position}, and stands at {known}"
+        assert order.generation == self.state.generation
         self.holders[split] = order.reader
         if not process.registered:
             # It has ended, and another one has started in its place, which will be told all when it registers.
