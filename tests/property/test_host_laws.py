@@ -16,6 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 import evensplit.enumerator as en
 from tests.support.hosting import INTERVAL_MS, Host
 
+pytestmark = pytest.mark.lengthy
+
 CLUSTERS, TOPICS = ("east", "west"), ("t", "u")
 READERS_MAX = 4
 

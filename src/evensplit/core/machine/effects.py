@@ -91,7 +91,10 @@ class RefuseCluster:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Forget `split`: it has been removed for longer than its position is kept. If it is listed again, it is new."""
+    """Forget `split`: it has been removed for longer than its position is kept. If it is listed again, it is new.
+
+    A checkpoint from before still has it: keep one before dropping anything that this one would go on from.
+    """
 
     split: SplitId
 

@@ -66,7 +66,8 @@ class ReaderRegistered:
     reader: int
     epoch: int = 0
     reported: Mapping[SplitId, int] = field(default_factory=_Nothing)
-    """The splits that it read by its own account (its restored state) -> the next offset to read."""
+    """The splits that it read by its own account (its restored state) -> the next offset to read. All before is safe
+    when the event is told: if an order about a split was carried out after the reader said this, leave it out."""
     generation: int | None = None
     """The generation of the last `Assign` that it had obeyed by then; None if it knows none."""
     location: str = ""
@@ -93,7 +94,10 @@ class ReaderRemoved:
 
 @dataclass(frozen=True, slots=True)
 class SplitsGivenBack:
-    """`Assign` orders for `reader` did not reach it."""
+    """`Assign` orders for `reader` did not reach it.
+
+    A split that is its own stays its own, and is ordered again when it registers; one that is nobody's becomes its own.
+    """
 
     reader: int
     splits: Mapping[SplitId, int]
