@@ -25,8 +25,8 @@ happen; their order is free, but for what the docstring of each says.
 Nothing is assigned before every reader has registered and every listed cluster has answered, starts included; from
 then on each event that changes splits or readers has its `Revoke` and `Assign` at once. After `Revoke`, what the reader
 has read beyond the split's position is void, unless the host has made it safe and told so with `BatchPlanned` before.
-A reader that is not registered is not told: by `ReaderLost`, `ReaderRemoved` or a lower number of readers it has lost
-all that it had, and must not be able to write.
+A reader that is not registered is not told: from `ReaderLost`, `ReaderRemoved` or a lower number of readers on it is to
+read nothing, and must not be able to write.
 At a checkpoint keep `encode(state)`. `evenness` proves how even the owners are, and that no fewer splits could have
 moved. The guide is docs/howto/host.md, a host of about 100 lines examples/host.py.
 
