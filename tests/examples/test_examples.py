@@ -292,7 +292,7 @@ def test_host(tmp_path: Path) -> None:
         wanted = {("/".join(map(str, split)), reader): count for *split, reader, count in counted}
     assert len(values) == 10_000
     assert set(values) == {f"{cluster} {number}" for cluster in ("east", "west") for number in range(5_000)}
-    said = [line[31:] for line in lines if " s  " in line]
+    said = [line[39:] for line in lines if line[5:9] == " s  "]
     assert [line for line in said if line.startswith("reader 2 ") and "killed" not in line] == [
         "reader 2 leaves",
         "reader 2 returns",
