@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 
 def counted(number: int, one: str, several: str = "") -> str:
@@ -38,13 +37,3 @@ def short(text: str, characters_max: int = SAID_CHARACTERS_MAX) -> str:
 def shown(text: str) -> str:
     """`text` in a sentence: in quotes, and not more than a hundred characters of it."""
     return repr(text if len(text) <= 100 else f"{text[:100]}…")
-
-
-def time_of(at_ms: int | None) -> str:
-    """A time (ms since 1970) in UTC, to the second; `?` for None."""
-    if at_ms is None:
-        return "?"
-    try:
-        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
-    except (ValueError, OverflowError, OSError):
-        return f"{at_ms} ms"

@@ -18,7 +18,8 @@ from click.testing import CliRunner
 from evensplit.cli import usage
 from evensplit.cli.completion import PROGRAM, VARIABLE
 from evensplit.cli.group import evensplit
-from evensplit.core.text import plain, time_of
+from evensplit.core.text import plain
+from evensplit.times import time_of
 
 ROOT = Path(__file__).resolve().parents[3]
 

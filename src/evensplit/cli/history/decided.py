@@ -16,10 +16,11 @@ from evensplit.cli.live.connection_options import check_asked, kafka_options
 from evensplit.cli.live.log_ends import settings_of
 from evensplit.cli.usage import cell
 from evensplit.core.delivery.terms import Decision
-from evensplit.core.text import counted, time_of
+from evensplit.core.text import counted
 from evensplit.errors import CheckpointError
 from evensplit.explain.delivered import kept_in_ledger
 from evensplit.spark.options.spec.sink import ID_PREFIX, LEDGER
+from evensplit.times import time_of
 
 ROWS_MAX = 10
 """So many of the last batches are shown; JSON has all."""

@@ -19,11 +19,12 @@ from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.usage import batches_bar, batches_option, cell, ending, form_option
 from evensplit.core.model import Cluster, Lifecycle, Readable, Topic
 from evensplit.core.state.settings import Settings
-from evensplit.core.text import counted, plain, time_of
+from evensplit.core.text import counted, plain
 from evensplit.explain.held import held_sentence
 from evensplit.observe.source_view import SplitView, View
 from evensplit.spark.options.spec.all import KEPT
 from evensplit.spark.options.spec.query import CAPACITY
+from evensplit.times import time_of
 
 ROWS_MAX = 50
 """So many topics, and so many readers, have a row each; JSON has all of them."""

@@ -26,10 +26,11 @@ from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
 from evensplit.cli.live.lags import LogEnds, lag_by_cluster, log_ends
 from evensplit.cli.usage import batches_bar, cell, end_with, ending, form_option
-from evensplit.core.text import plain, time_of
+from evensplit.core.text import plain
 from evensplit.errors import CheckpointError
 from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.observe.source_view import RATE_BATCHES_MAX, SplitView, View
+from evensplit.times import time_of
 
 REFRESH_S = 1.0
 SPLITS_MAX = 10

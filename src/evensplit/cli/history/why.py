@@ -17,8 +17,8 @@ from rich.text import Text
 from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
 from evensplit.cli.usage import ending, form_option, watched
 from evensplit.core.model import SplitId
-from evensplit.core.text import time_of
 from evensplit.explain.split_history import Entry, SplitHistory, describe_split, split_history
+from evensplit.times import time_of
 
 SUGGESTIONS_MAX = 5
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.state.state import EnumeratorState
@@ -20,6 +19,7 @@ from evensplit.spark.options.spec.query import UNREACHABLE_TIMEOUT
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
 from evensplit.spark.poll.scheduler import Scheduler
 from evensplit.spark.poll.snapshot import ClusterSnapshot, PollResult
+from evensplit.times import time_of
 
 log = logging.getLogger("evensplit")
 
@@ -293,7 +293,7 @@ class OpenTransactions:
 
 def _shown(late: tuple[TopicPartition, _Held]) -> str:
     (topic, partition), one = late
-    since = f"{datetime.fromtimestamp(one.since_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+    since = time_of(one.since_ms)
     return (
         f"topic {topic!r}, partition {partition} has its last stable offset at {one.stable} since {since} UTC, and its "
         f"log ends at {one.end}"

@@ -10,12 +10,12 @@ from concurrent.futures import Future
 from evensplit.core.batch.alignment import HOLD, Cut, TimeSearch
 from evensplit.core.model import SplitId
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import time_of
 from evensplit.errors import ClusterError
 from evensplit.kafka.admin.protocol import TimedOffset
 from evensplit.spark.options.limits import Limits
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
 from evensplit.spark.poll.scheduler import Scheduler
+from evensplit.times import time_of
 
 log = logging.getLogger("evensplit")
 
