@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 import pytest
 
-from evensplit.core.model import Cause, ClusterState, Loss, Split, SplitId
-from evensplit.core.state.codec import decode, encode, revision_of, same
+from evensplit.core.model import Cause, ClusterState, Held, Loss, Split, SplitId
+from evensplit.core.state.codec import SIGNATURE, decode, encode, revision_of, same
 from evensplit.core.state.observation import Report, decode_report, encode_report, lag
 from evensplit.core.state.state import EnumeratorState, Session
 from tests.support.offset_states import LOSSES, example, through_json, unusual, unusual_now, usual, usual_now
@@ -57,12 +57,58 @@ def of_one_cluster() -> EnumeratorState:
     return EnumeratorState(2, {"default": cluster}, by_id, generation=3, begun=True, assigned_readers=(0, 1))
 
 
-NOW = [("v4/usual.json", usual_v4()), ("v4/unusual.json", unusual_v4())]
+def usual_v5() -> EnumeratorState:
+    """The same as `usual_v4` of a query with `alignment` and a limit in bytes."""
+    splits = {
+        key: split._replace(record_bytes=312 if split.position else 0) for key, split in usual_v4().splits.items()
+    }
+    held = (Held("alignment", "east/orders/0"), Held("maxBytesPerTrigger", ""))
+    return replace(usual_v4(), splits=MappingProxyType(splits), reached_ms=1_700_000_000_000, held=held)
+
+
+def unusual_v5() -> EnumeratorState:
+    """The same as `unusual_v4` with owners by work: some splits have rates and sizes, and some have moved for them."""
+    splits = {
+        key: split._replace(
+            rate=(0, 1_000, 1_008, 31)[(key.partition + len(key.topic)) % 4],
+            record_bytes=(96, 0, 102_400)[key.partition % 3],
+        )
+        for key, split in unusual_v4().splits.items()
+    }
+    settings = replace(
+        unusual_v4().settings,
+        policy="sticky",
+        balance="rate",
+        gain_percent=0,
+        moves_per_hour=7,
+        capacities=((0, 2), (2, 1_000)),
+    )
+    return replace(
+        unusual_v4(),
+        splits=MappingProxyType(splits),
+        settings=settings,
+        reached_ms=0,
+        held=(Held("alignment", "west"), Held("maxOffsetsPerTrigger", "east/orders")),
+        rated_ms=1_700_000_000_007,
+        rate_moves=((28_333_330, 2), (28_333_333, 1)),
+    )
+
+
+NOW = [
+    ("v4/usual.json", usual_v4()),
+    ("v4/unusual.json", unusual_v4()),
+    ("v5/usual.json", usual_v5()),
+    ("v5/unusual.json", unusual_v5()),
+]
+ONLY_IN_V5 = (
+    *("reachedMs", "held", "balance", "rebalanceGain", "movesPerHour", "capacities", "ratedMs", "rateMoves"),
+    *("rate", "recordBytes"),
+)
 
 
 @pytest.mark.parametrize(
     "state",
-    [example(), usual(), unusual(), usual_now(), unusual_now(), usual_v4(), unusual_v4(), EnumeratorState()],
+    [example(), usual(), unusual(), usual_now(), unusual_now(), *(state for _, state in NOW), EnumeratorState()],
 )
 def test_there_and_back(state: EnumeratorState) -> None:
     document = through_json(encode(state))
@@ -85,12 +131,22 @@ def test_there_and_back(state: EnumeratorState) -> None:
 def test_every_version_that_was_ever_written_is_still_read(file: str, state: EnumeratorState) -> None:
     found = decode(json.loads((GOLDEN / file).read_text()))
     assert found == state
-    assert (found.revision > 0) == file.startswith("v4"), "no version before counted batches"
+    assert (found.revision > 0) == file.startswith(("v4", "v5")), "no version before counted batches"
 
 
 @pytest.mark.parametrize("file, state", NOW)
 def test_the_format_has_not_changed_unnoticed(file: str, state: EnumeratorState) -> None:
     assert json.dumps(encode(state)) == (GOLDEN / file).read_text().strip()
+
+
+@pytest.mark.parametrize("file, state", NOW)
+def test_the_format_is_the_earliest_that_has_all_of_it(file: str, state: EnumeratorState) -> None:
+    """Earlier releases read format 4; a golden file of format 5 has all that only this format has."""
+    assert f"v{encode(state)[SIGNATURE]}" == file.partition("/")[0]
+    found = [name for name in ONLY_IN_V5 if f'"{name}":' in (GOLDEN / file).read_text()]
+    assert found == {"v5/usual.json": ["reachedMs", "held", "recordBytes"], "v5/unusual.json": [*ONLY_IN_V5]}.get(
+        file, []
+    )
 
 
 def test_what_lives_as_long_as_the_process_is_not_written() -> None:
