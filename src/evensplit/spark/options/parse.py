@@ -187,7 +187,7 @@ def parse_options(options: Mapping[str, str], lookup: Lookup | None = None) -> S
     source = SchemaSource(registry, _only_topic(found), None if given.problems else lookup, refused)
     rows, schemas = row_columns(given, source, several=CLUSTERS.name in given or metadata is not None)
     rules.check_registries(given, found, rows)
-    capacities = parse_capacities(given, own["readers"])
+    capacities = parse_capacities(given, own["readers"] or None)
     kept = {**parts["settings"], "capacities": capacities}
     settings = Settings(**kept, key_schema=schemas.key, value_schema=schemas.value)
     rules.check_balance(given, settings)

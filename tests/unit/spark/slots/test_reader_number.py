@@ -68,6 +68,13 @@ def test_auto_is_an_error_where_nobody_can_be_asked() -> None:
         reader.initialOffset()
 
 
+def test_capacities_of_any_reader_can_be_given_where_their_number_follows_the_slots() -> None:
+    given = {**ONE, "readers": "auto", "balance": "rate", "capacity": '{"0-1": 2, "7": 3}'}
+    assert parse_options(given).settings.capacities == ((0, 2), (1, 2), (7, 3))
+    with pytest.raises(OptionError, match="expected at most 1, since readers is 2"):
+        parse_options({**given, "readers": "2"})
+
+
 def owners(state: EnumeratorState) -> dict[SplitId, int | None]:
     return {key: split.owner for key, split in state.splits.items()}
 
