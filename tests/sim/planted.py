@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tests.sim import (
     planted_batches,
+    planted_bounds,
     planted_discovery,
     planted_host,
     planted_identity,
@@ -20,6 +21,7 @@ PLANTED: Mapping[str, Planted] = {
     **planted_discovery.BUGS,
     **planted_identity.BUGS,
     **planted_batches.BUGS,
+    **planted_bounds.BUGS,
     **planted_host.BUGS,
 }
 """Name -> bug."""

@@ -7,19 +7,18 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from evensplit.core.batch.ends import plan_ends
 from evensplit.core.batch.plan import BatchPlan, ReaderPlan, plan_batch
+from evensplit.core.batch.shares import Shares, share
 from evensplit.core.machine import skipped_records
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import BatchOpened, BatchPlanned, Event, ReadLogsPolled
-from evensplit.core.model import SplitId
 from evensplit.core.state import codec
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.settings import OWNERS
 from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.sim import Rules
 from evensplit.testing.sim.rules import plan_any_batch
-from tests.sim.planting import Owners, Planted, by_step, changed, swapped
+from tests.sim.planting import Planted, by_step, changed, swapped
 
 
 def pending_forgotten(state: EnumeratorState) -> dict[str, Any]:
@@ -36,9 +35,10 @@ def unchecked(document: Any) -> EnumeratorState:
         return decode(document)
 
 
-def one_too_far(positions: Owners, latest: Owners, offsets_max: int | None) -> dict[SplitId, int]:
+def one_too_far(*given: Any) -> Shares:
     """The end of a log is taken for the offset of its last record."""
-    return {key: end + 1 for key, end in plan_ends(positions, latest, offsets_max).items()}
+    found = share(*given)
+    return found._replace(ends={key: end + 1 for key, end in found.ends.items()})
 
 
 def firsts_skipped(start: EnumeratorState, end: EnumeratorState) -> BatchPlan:
@@ -126,7 +126,7 @@ BUGS: Mapping[str, Planted] = {
         "the checkpoint lacks what nobody owns", ("S10",), Rules(encode=pending_forgotten), like="FLINK-40469"
     ),
     "unchecked": Planted("a damaged checkpoint is believed", ("S10",), Rules(decode=unchecked), seed=41),
-    "one-too-far": Planted("a batch goes beyond the log", ("S12",), Rules(plan_ends=one_too_far), seed=1),
+    "one-too-far": Planted("a batch goes beyond the log", ("S12",), Rules(share=one_too_far), seed=1),
     "joined-whatever": Planted(
         "a reader reads for all others", ("S2", "S12", "S15"), Rules(plan_batch=joined_whatever_they_have), seed=1
     ),

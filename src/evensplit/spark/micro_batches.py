@@ -21,7 +21,7 @@ from evensplit.spark.driver.group_commits import GroupCommitter
 from evensplit.spark.options.parse import SourceOptions
 from evensplit.spark.slots.reader_number import asked_slots
 from evensplit.spark.task.partition import ReaderPartition
-from evensplit.spark.task.receiving import Receiver, receive_beside
+from evensplit.spark.task.receiving import Receive, Receiver, receive_beside
 from evensplit.spark.task.telling import Destination, Telling
 
 
@@ -45,12 +45,19 @@ class MicroBatches:
     `is_available_now`: partitions and ends are those of the first `latest_offset`.
     """
 
-    def __init__(self, options: SourceOptions, coordinator: Coordinator, counts_to: Destination | None = None) -> None:
-        """`counts_to`: where tasks tell what they count."""
+    def __init__(
+        self,
+        options: SourceOptions,
+        coordinator: Coordinator,
+        counts_to: Destination | None = None,
+        receive: Receive = receive_beside,
+    ) -> None:
+        """`counts_to`: where tasks tell what they count. `receive`: begins to receive what they have read."""
         self._options = options
         self._coordinator = coordinator
         self._counts_to = counts_to if options.reading.counts else None
         self._beside = counts_to
+        self._receive = receive
         self._sizes: Receiver | None = None
         """Takes what tasks tell of the bytes that they have read, where a limit is in bytes."""
         # Names this source of this run, for the listener that explains its batches.
@@ -122,7 +129,7 @@ class MicroBatches:
                 one.telling = telling
         if self._options.limits.bytes:
             if self._sizes is None:
-                self._sizes = receive_beside(self._coordinator.sizes, self._beside)
+                self._sizes = self._receive(self._coordinator.sizes, self._beside)
             for one in found:
                 one.sizes_to = None if self._sizes is None else self._sizes.destination
         return found

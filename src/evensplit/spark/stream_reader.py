@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evensplit.spark.driver.coordinator import Coordinator
     from evensplit.spark.micro_batches import MicroBatches
     from evensplit.spark.options.parse import SourceOptions
+    from evensplit.spark.task.receiving import Receive
     from evensplit.spark.task.telling import Destination
 
 
@@ -46,12 +47,14 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         readers_default: int,
         coordinate: Callable[[SourceOptions, int], Coordinator] | None = None,
         counts_to: Destination | None = None,
+        receive: Receive | None = None,
     ) -> None:
-        """`coordinate`: makes the coordinator; None: `micro_batches.coordinate`. `counts_to`: as in `MicroBatches`."""
+        """`coordinate`: makes the coordinator; None: `micro_batches.coordinate`. The rest: as in `MicroBatches`."""
         self._options = options
         self._readers_default = readers_default
         self._coordinate = coordinate
         self._counts_to = counts_to
+        self._receive = receive
         self._batches: MicroBatches | None = None
 
     def __reduce__(self) -> tuple[Callable[[], TaskReader], tuple[()]]:
@@ -68,7 +71,8 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                 coordinator = coordinate(self._options, self._readers_default, self._counts_to)
             else:
                 coordinator = self._coordinate(self._options, self._readers_default)
-            self._batches = MicroBatches(self._options, coordinator, self._counts_to)
+            given = {} if self._receive is None else {"receive": self._receive}
+            self._batches = MicroBatches(self._options, coordinator, self._counts_to, **given)
         return self._batches
 
     def initialOffset(self) -> dict[str, Any]:

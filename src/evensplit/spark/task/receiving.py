@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from evensplit.errors import line_of
 from evensplit.spark.task.telling import MESSAGE_BYTES_MAX, TAKEN, Destination, Message, unpack
@@ -143,6 +143,10 @@ def receive_beside(taker: Taker, other: Destination | None) -> Receiver | None:
     except OSError as error:
         log.warning("tasks cannot tell how long records are, which maxBytesPerTrigger goes by: %s", line_of(error))
         return None
+
+
+Receive: TypeAlias = Callable[[Taker, Destination | None], Receiver | None]
+"""As `receive_beside`."""
 
 
 def _own_address() -> str:

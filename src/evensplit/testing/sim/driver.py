@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from evensplit.core.batch.limits import BatchLimits
 from evensplit.core.machine.effects import Effect, ListPartitions, ResolveStart
 from evensplit.core.machine.events import (
     BatchOpened,
@@ -26,6 +27,8 @@ from evensplit.core.model import Cause, Loss, SplitId, StartBy, Topics
 from evensplit.core.state.codec import same
 from evensplit.core.state.settings import DECLARE
 from evensplit.core.state.state import EnumeratorState
+from evensplit.spark.driver.ends.record_sizes import RecordSizes
+from evensplit.testing.sim.bounds.limits import check_all_read, check_held, check_true_bytes, check_within, told_of
 from evensplit.testing.sim.checkpoints import Entry, dump
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.oracle.plan_laws import check_ends
@@ -50,12 +53,13 @@ class Driver(Host):
         self._port = 9092
         self._lean = False
         self._told: SettingsChanged | None = None
+        self._told_sizes = RecordSizes()
 
     # One process.
 
     def _restore(self) -> None:
         sim, random, faults, entries = self._sim, self._random, self.faults, self.checkpoints.entries
-        self.todo, self._lean, self._told = [], False, None
+        self.todo, self._lean, self._told, self._told_sizes = [], False, None, RecordSizes()
         # What only the process that died knew to be lost, its readers have not heard of either.
         undeclared = bool(sim.model.undeclared)
         reset = self._go_back() or undeclared
@@ -246,11 +250,19 @@ class Driver(Host):
                     end = log.end if split.stop is None else min(log.end, split.stop)
                     back = "ends-go-back" in self.faults and self._random.random() < 0.2
                     latest[key] = max(0, end - self._random.randint(1, 9)) if back else end
-        limit = None if self.still else self._profile.offsets_max
-        ends = sim.rules.plan_ends(positions, latest, limit)
-        check_ends(ends, positions, latest, limit)
+        limits = BatchLimits() if self.still else self._profile.bounds.limits(self._profile.offsets_max)
+        measured = self._told_sizes.measured
+        sizes = self._told_sizes.of(state, positions, measured) if limits.bytes else {}
+        found = sim.rules.share(positions, latest, limits, sizes)
+        ends = found.ends
+        check_ends(ends, positions, latest, limits.offsets.batch)
+        check_within(ends, positions, limits, sizes)
+        check_true_bytes(ends, positions, limits, told_of(state, positions, measured))
+        check_all_read(ends, positions, latest)
+        check_held(found.held, ends, positions, latest, limits, sizes)
         sim.feed(BatchOpened(None, self.lookout.answers))
-        sim.feed(BatchPlanned(ends), hold=True)
+        sim.feed(BatchPlanned(ends, held=found.held, measured=measured), hold=True)
+        self._told_sizes.forget()
         entry = self._write()
         sim.release()
         return entry
@@ -282,5 +294,6 @@ class Driver(Host):
             self.loss = DECLARE
             raise DriverDied
         entry.committed = True
+        self._tell_sizes(ranges, self._told_sizes)
         self._sim.readers.committed(entry.model.marks)
         self._expire(entry)

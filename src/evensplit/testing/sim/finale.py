@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from evensplit.core.batch.alignment import HOLD
 from evensplit.core.model import SplitId
 from evensplit.core.state.codec import same
 from evensplit.core.state.state import EnumeratorState
@@ -9,10 +12,13 @@ from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.oracle.balance import may_read
 from evensplit.testing.sim.simulated import Simulated
 from evensplit.testing.sim.stream.host import StreamHost
-from evensplit.testing.sim.world import Log
+from evensplit.testing.sim.world import Log, first_from
 
 ROUNDS_MAX = 60
 """Batches within which everything has to be assigned and read."""
+
+GROWN = 12
+"""So many records come to each log of the others while one cluster does not answer."""
 
 QUIET_ROUNDS = 6
 """Batches in an unchanged world, which must not change a byte (law S16)."""
@@ -21,14 +27,9 @@ QUIET_ROUNDS = 6
 def finish(simulation: Simulated) -> None:
     """End every fault, and wait. Raises `Broken` if something stays unread, unassigned, or never comes to rest."""
     calm(simulation)
-    reason = ""
-    for _ in range(ROUNDS_MAX):
-        one_round(simulation)
-        reason = unfinished(simulation)
-        if not reason:
-            break
-    else:
-        raise Broken("liveness", f"without faults, after {ROUNDS_MAX} rounds: {reason}")
+    _until_nothing("liveness", "without faults", simulation, lambda: unfinished(simulation))
+    if isinstance(simulation.driver, StreamHost) and simulation.profile.alignment_ms is not None:
+        _go_on_without_one(simulation)
     if isinstance(simulation.driver, StreamHost):
         # What is left out is removed only now, and then forgotten.
         for _ in range(2):
@@ -45,6 +46,55 @@ def finish(simulation: Simulated) -> None:
         after = _offset(simulation)
         if after != before:
             raise Broken("S16", f"the world is unchanged, and the offset is not: {before} became {after}")
+
+
+def _until_nothing(law: str, when: str, simulation: Simulated, missing: Callable[[], str]) -> None:
+    """Raise `Broken` if something is `missing` after so many rounds that everything should have been done."""
+    reason = ""
+    for _ in range(ROUNDS_MAX):
+        one_round(simulation)
+        reason = missing()
+        if not reason:
+            return
+    raise Broken(law, f"{when}, after {ROUNDS_MAX} rounds: {reason}")
+
+
+def _go_on_without_one(simulation: Simulated) -> None:
+    """S17: a cluster that does not answer keeps nobody from reading what may be read without it."""
+    profile, clusters = simulation.profile, [one for one in simulation.world.listed_clusters() if one.topics]
+    if profile.bounded or not profile.discovery or len(clusters) < 2:
+        return
+    away = clusters[simulation.events % len(clusters)]
+    away.reachable = False
+    simulation.note(f"{away.id} does not answer, and the others get records")
+    for cluster in clusters:
+        for topic in cluster.topics.values() if cluster is not away else ():
+            for log in topic.logs:
+                log.end += GROWN
+                log.reached = max(log.reached, log.end)
+    _until_nothing("S17", f"without {away.id}", simulation, lambda: _unread_without(away.id, simulation))
+    away.reachable = True
+    _until_nothing("liveness", f"with {away.id} again", simulation, lambda: unfinished(simulation))
+
+
+def _unread_without(away: str, simulation: Simulated) -> str:
+    """What may be read although `away` does not answer, and is not; empty if there is nothing.
+
+    Where clusters that are away count as idle, that is everything; else what is not further than `alignment` ahead of
+    the time that was reached.
+    """
+    state, ahead_ms = simulation.state, simulation.profile.alignment_ms or 0
+    for key, _, log in simulation.world.real():
+        split, end = state.splits.get(key), log.end
+        if key.cluster == away or split is None or not split.active or split.finished:
+            continue
+        if simulation.profile.away == HOLD:
+            beyond = -1 if state.reached_ms is None else first_from(key, log, state.reached_ms + ahead_ms)
+            end = min(end, beyond) if beyond >= 0 else end if state.reached_ms is not None else 0
+        may = any(may_read(state.eligible, reader, key) for reader in state.participants)
+        if may and split.position is not None and split.position < end:
+            return f"{key} is at {split.position}, behind {end}"
+    return ""
 
 
 def _offset(simulation: Simulated) -> str:

@@ -12,7 +12,9 @@ from random import Random
 from types import MappingProxyType
 
 from evensplit.core.batch.alignment import WHEN_AWAY
+from evensplit.core.policies import BY_RATE
 from evensplit.core.state.settings import PLANS, Settings
+from evensplit.testing.sim.bounds.chosen import Bounds, bounds
 
 FAULTS: Mapping[str, str] = MappingProxyType(
     {
@@ -94,10 +96,13 @@ class Profile:
     alignment_ms: int | None
     """How far splits may be ahead of the slowest one, with hosts that ship; None: as far as they have records."""
     away: str
+    bounds: Bounds
+    """What is bounded: how much batches read, how many splits move."""
 
     @property
     def settings(self) -> Settings:
         """What the user has set when the first process begins."""
+        rates = self.bounds.rates
         return Settings(
             policy=self.policy,
             rebalance=self.rebalance,
@@ -108,6 +113,7 @@ class Profile:
             reader_offsets_min=self.reader_offsets_min,
             tasks_min=self.tasks_min,
             task_offsets_max=self.task_offsets_max,
+            **({} if rates is None or self.policy not in BY_RATE else rates.settings),
         )
 
 
@@ -146,4 +152,5 @@ def profile(seed: int, random: Random) -> Profile:
         tells_epochs=seed % 3 > 0,
         alignment_ms=(None, 5_000, None, 20_000)[seed // 2 % 4],
         away=WHEN_AWAY[seed // 8 % 2],
+        bounds=bounds(seed),
     )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evensplit.core.batch.ends import plan_ends
 from evensplit.core.batch.plan import BatchPlan, plan_batch
+from evensplit.core.batch.shares import Shares, share
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import Event
-from evensplit.core.model import SplitId
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.state import EnumeratorState
 
@@ -30,5 +29,5 @@ class Rules:
     step: Callable[[EnumeratorState, Event], Step] = step
     encode: Callable[[EnumeratorState], dict[str, Any]] = encode
     decode: Callable[[object], EnumeratorState] = decode
-    plan_ends: Callable[[Mapping[SplitId, int], Mapping[SplitId, int], int | None], dict[SplitId, int]] = plan_ends
+    share: Callable[..., Shares] = share
     plan_batch: Callable[[EnumeratorState, EnumeratorState], BatchPlan] = plan_any_batch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from random import Random
 from types import MappingProxyType
@@ -10,8 +10,12 @@ from typing import Protocol
 
 from evensplit.core.machine.enumerator import Step
 from evensplit.core.machine.events import Event
-from evensplit.core.model import Cluster, Readable, SplitId, Topic
+from evensplit.core.model import Cluster, Range, Readable, SplitId, Topic
+from evensplit.core.policies import BY_RATE
 from evensplit.core.state.state import EnumeratorState
+from evensplit.spark.driver.ends.record_sizes import RecordSizes
+from evensplit.spark.task.telling import Sized
+from evensplit.testing.sim.bounds.chosen import COUNTED, record_bytes
 from evensplit.testing.sim.checkpoints import Checkpoints, Entry
 from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.oracle.splits import Model
@@ -143,13 +147,15 @@ class Host:
 
     def _change_settings(self) -> None:
         """The user wants other owners."""
-        random = self._random
+        random, rates = self._random, self._profile.bounds.rates
         self.settings = replace(
             self.settings,
             rebalance=random.choice(("always", "on-rescale", "never")),
             policy=random.choice(("balanced", "balanced", "sticky", "fair", "hash", "round-robin", "global")),
             scope=random.choice(("global", "per-cluster")),
         )
+        by_work = rates is not None and self.settings.policy in BY_RATE
+        self.settings = replace(self.settings, **(rates.settings if rates is not None and by_work else COUNTED))
 
     def _restrict(self, readers: int) -> None:
         """The user says what some of `readers` may read."""
@@ -161,6 +167,11 @@ class Host:
                 pins = (Cluster(name), Topic(name, random.choice(TOPICS)), SplitId(name, random.choice(TOPICS), 0))
                 eligible[index] = tuple(random.sample(pins, random.randint(0, 2)))
         self.eligible = MappingProxyType(eligible)
+
+    def _tell_sizes(self, ranges: Iterable[Range], sizes: RecordSizes) -> None:
+        """Tasks tell how many bytes they have read, unless the message is lost."""
+        if self._profile.bounds.bytes is not None and self._sim.events % 5:
+            sizes.take(Sized({one.split: (one.size, one.size * record_bytes(one.split)) for one in ranges}))
 
     def _expire(self, entry: Entry) -> None:
         """Perhaps records are deleted that every kept checkpoint has read."""

@@ -6,9 +6,12 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
+from typing import TYPE_CHECKING
 
 from evensplit.core.model import ClusterState, EpochStart, ListedPartition, SplitId
-from evensplit.testing.sim.profile import Profile
+
+if TYPE_CHECKING:
+    from evensplit.testing.sim.profile import Profile
 
 CLUSTERS = ("a", "a-b", "b", "b-c")
 TOPICS = ("b-c", "c", "c-0")

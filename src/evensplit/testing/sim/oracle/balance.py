@@ -4,7 +4,7 @@ Owners are compared with those at the opening of the batch, or before the event 
 the least that the policy needs: for `balanced`, the fewest moves between the most even owners; for `sticky`, nothing
 that was valid; for `fair`, which ignores the past, whatever a fresh deal takes. Per cluster, each for itself. Loads and
 moves are compared with the closed form where every reader may read everything, and with a certified assignment where
-not; and `core.evenness` has to say the same of the two states.
+not; and `core.evenness` has to say the same of the two states. What holds of owners by work is in `bounds.moves`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from evensplit.core.machine.events import BatchOpened, Event, ParallelismChanged
 from evensplit.core.model import Cluster, Readable, SplitId, Topic
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.evenness import evenness
+from evensplit.testing.sim.bounds.moves import check_moves, follow_balance, goes_by_work
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.oracle.splits import Model
 
@@ -59,6 +60,8 @@ class Evenness:
         """Raise `Broken` if the owners of `after` are not what its policy makes of those of `before`."""
         model = self._model
         self._follow(event, before, after)
+        dealt = model.moved is None
+        follow_balance(model, before, after)
         if after.session.open:
             self._unchanged(event, before, after)
             return
@@ -84,6 +87,8 @@ class Evenness:
         rescaled = bool(model.assigned_readers) and tuple(readers) != model.assigned_readers
         rebalance = after.settings.rebalance
         levels = rebalance == "always" or (rebalance == "on-rescale" and rescaled)
+        dealt = dealt or tuple(readers) != model.assigned_readers
+        anew = not model.assigned_readers
         model.assigned_readers = tuple(readers)
         owners = {key: owner for key in active if (owner := after.splits[key].owner) is not None}
         eligible = after.eligible
@@ -95,6 +100,10 @@ class Evenness:
             if (owner := previous.get(key)) is not None and owner in readers and may_read(eligible, owner, key)
         }
         self._everyone(active, owners, readers, after)
+        if goes_by_work(model, after):
+            levels = levels or (anew and not valid)
+            check_moves(model, owners, valid, readers, after, levels=levels, dealt=dealt)
+            return
         if levels:
             self._promised(active, owners, readers, after)
         if levels and not first and type(event) is not SplitsGivenBack and after.generation != before.generation:

@@ -42,7 +42,8 @@ class Known:
     that a first discovery by the strategy found. `assigned_readers`: the readers of the last assignment. `runs`: for
     each split with a start, a number that no other run of offsets without a break has, and where the run began.
     `kafka`: what each cluster calls itself. `undeclared`: losses that were noticed since the last batch was planned.
-    `settled`: what has been deleted, and what was lost with it is declared.
+    `settled`: what has been deleted, and what was lost with it is declared. `moved`: when splits moved for the work of
+    readers in the last hour, and how many; None: owners have never been decided by work.
 
     Of the session: `missing`: split or cluster -> the last complete answers without it. `listings`: how many complete
     answers the metadata gave, `listed`: the number of the last one. `subscribed`: the topics of clusters whose
@@ -70,6 +71,7 @@ class Known:
     undeclared: list[Loss] = field(default_factory=list)
     one_log: OneLog = field(default_factory=OneLog)
     settled: dict[SplitId, bool] = field(default_factory=dict)
+    moved: tuple[tuple[int, int], ...] | None = None
 
     missing: dict[SplitId | str, Missed] = field(default_factory=dict)
     listings: int = 0

@@ -61,6 +61,7 @@ class Model(Known):
             list(self.undeclared),
             self.one_log.copy(),
             dict(self.settled),
+            self.moved,
             interval_ms=self.interval_ms,
         )
 

@@ -10,17 +10,22 @@ from typing import Any, TypeVar
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from evensplit.core.batch.limits import BatchLimits
 from evensplit.core.batch.plan import ReaderPlan
 from evensplit.core.machine.effects import RefuseCluster, ReportLoss
 from evensplit.core.machine.enumerator import Step
-from evensplit.core.machine.events import BatchPlanned, Event
+from evensplit.core.machine.events import BatchPlanned, Event, ParallelismChanged
+from evensplit.core.machine.rebalance import unreadable_splits
 from evensplit.core.model import Loss, Range, Split
 from evensplit.core.state.offset_strategies import Earliest, Latest
+from evensplit.core.state.settings import RATE
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterError, DataLossError, MetadataError, SubscriptionError
 from evensplit.spark.driver.coordinator import Coordinator
 from evensplit.spark.options.parse import ClusterOptions, SourceOptions, parse_options
 from evensplit.spark.stream_reader import EvenSplitStreamReader
+from evensplit.testing.sim.bounds.limits import check_all_read, check_held, check_true_bytes, check_within, told_of
+from evensplit.testing.sim.bounds.slots import FEWER_AFTER_MS, SessionSlots
 from evensplit.testing.sim.checkpoints import Entry, dump
 from evensplit.testing.sim.driver import JUMP_MS
 from evensplit.testing.sim.failure import Broken
@@ -45,6 +50,8 @@ class StreamHost(Host):
         super().__init__(simulation, profile, random)
         self.owed = Owed(simulation.world)
         self._scheduler = SimScheduler(random, self._happen, lambda: "slow-answer" in self.faults)
+        self._slots = SessionSlots()
+        """What the session answers, in runs in which the number of readers follows `readers`, its slots."""
         self._service = SimService(simulation.world, profile, random, lambda: self.faults, lambda: simulation.state)
         self._reader = self._begin_reader()
         self._at: dict[str, Any] = {}
@@ -66,7 +73,7 @@ class StreamHost(Host):
         removed = [split.removed_at_ms or 0 for split in kept.splits.values()]
         removed += [cluster.removed_at_ms or 0 for cluster in kept.clusters.values()]
         ahead_ms = max((now_ms, *removed)) - now_ms
-        self._scheduler.sleep((ahead_ms + self.settings.retention_ms) / 1000 + 1)
+        self._scheduler.sleep(max((ahead_ms + self.settings.retention_ms) / 1000, FEWER_AFTER_MS / 1000) + 1)
 
     # One process.
 
@@ -95,30 +102,43 @@ class StreamHost(Host):
 
     def _begin_reader(self) -> EvenSplitStreamReader:
         options = self._options()
+        self._limits, self._reads_all = options.limits.batch, False
+        self._slots.begin()
 
         def coordinate(options: SourceOptions, readers_default: int) -> Coordinator:
-            return Coordinator(
+            self._coordinator = Coordinator(
                 options,
                 readers_default=readers_default,
+                slots=self._ask_slots if self._profile.bounds.follows_slots else None,
                 starting_default=Latest() if self._profile.latest else Earliest(),
                 connect=self._connect,
                 opened=lambda _: self._service,
                 scheduler=self._scheduler,
                 advance=self._advance,
             )
+            return self._coordinator
 
-        return EvenSplitStreamReader(options, 1, coordinate)
+        # What tasks tell is not received over a connection, but taken when they are done.
+        return EvenSplitStreamReader(options, 1, coordinate, receive=lambda *_: None)
 
     def _connect(self, cluster: ClusterOptions) -> SimPort:
         # A topic that is never looked at again has its one id, so a broker that lags behind cannot be found out.
         never = frozenset(() if self._profile.discovery else ("stale-answer",))
         return SimPort(cluster.id, self._sim.world, self.lookout, lambda: self.faults - never, lambda: self._sim.state)
 
+    def _ask_slots(self) -> int | None:
+        """How many tasks the session runs at once; now and then nobody answers, or there is no executor."""
+        silent = bool(self.faults) and self._random.random() < 0.1
+        return self._slots.answer(self._random.choice((None, 0)) if silent else self.readers)
+
     def _options(self) -> SourceOptions:
         profile, settings = self._profile, self.settings
+        limits, by_work = profile.bounds, settings.balance == RATE
+        offsets = profile.offsets_max if limits.offsets is None else limits.offsets
+        capacities = {one: of for one, of in settings.capacities if limits.follows_slots or one < self.readers}
         given = {
             "metadata": "simulated.json",
-            "readers": str(self.readers),
+            "readers": "auto" if limits.follows_slots else str(self.readers),
             "policy": settings.policy,
             "assignScope": settings.scope,
             "rebalance": settings.rebalance,
@@ -126,7 +146,13 @@ class StreamHost(Host):
             "readerOffsetsMin": settings.reader_offsets_min,
             "minPartitions": settings.tasks_min,
             "maxRecordsPerPartition": settings.task_offsets_max,
-            "maxOffsetsPerTrigger": None if self.still else profile.offsets_max,
+            "balance": settings.balance,
+            "rebalanceGain": settings.gain_percent if by_work else None,
+            "rebalanceMovesPerHour": settings.moves_per_hour if by_work else None,
+            "capacity": json.dumps(capacities) if capacities else None,
+            "maxOffsetsPerTrigger": None if self.still else offsets,
+            "maxBytesPerTrigger": None if self.still else limits.bytes,
+            "priority": None if self.still else limits.priority,
             "alignment": profile.alignment_ms and f"{profile.alignment_ms} ms",
             "idleTimeout": profile.alignment_ms and "20s",
             "alignmentAway": profile.alignment_ms and profile.away,
@@ -165,6 +191,9 @@ class StreamHost(Host):
         sim = self._sim
         if type(event) is BatchPlanned:
             self._check_ends(state, event)
+            self._check_limits(state, event)
+        elif type(event) is ParallelismChanged and self._profile.bounds.follows_slots:
+            self._slots.check(state.readers, event.readers, state.session.now_ms or 0)
         step = sim.step(state, event)
         for effect in step.effects:
             if type(effect) is RefuseCluster:
@@ -180,12 +209,42 @@ class StreamHost(Host):
             log = self._sim.world.incarnation(key, state.splits[key].topic_id)
             if log is not None and end > max(log.reached, state.splits[key].position or 0):
                 raise Broken("S12", f"{key} is to be read to {end}; its log never went beyond {log.reached}", key)
-            ahead_ms, reads = self._profile.alignment_ms, end > (state.splits[key].position or 0)
-            # Of a log that lost its tail since its end was seen, it says that all of it is older.
-            if reads and ahead_ms is not None and event.reached_ms is not None and log is not None and end <= log.end:
+            ahead_ms, position = self._profile.alignment_ms, state.splits[key].position or 0
+            if ahead_ms is None or event.reached_ms is None or log is None:
+                continue
+            # Of a log that lost its tail since its end was seen, it says that all of it is older. Of one that lost its
+            # beginning, nothing is read up to there.
+            if max(position, log.start) < end <= log.end:
                 newest_ms, most_ms = record_ms(key, end - 1), event.reached_ms + ahead_ms
                 if newest_ms >= most_ms:
                     raise Broken("S17", f"{key} is to be read to {newest_ms} ms; expected less than {most_ms} ms", key)
+
+    def _check_limits(self, state: EnumeratorState, event: BatchPlanned) -> None:
+        """S18: batches keep within their limits, read something of each split, and say what held them back."""
+        limits = BatchLimits() if self._reads_all else self._limits
+        stopping = self._profile.bounded
+        positions = {
+            split.id: split.position
+            for split in state.load()
+            if split.position is not None and not (stopping and split.stop is None)
+        }
+        sizes = self._coordinator.sizes.of(state, positions, event.measured) if limits.bytes else {}
+        # Offsets that have gone since the log was seen are no work.
+        logs = {key: self._sim.world.incarnation(key, state.splits[key].topic_id) for key in positions}
+        there = {key: max(at, 0 if (log := logs[key]) is None else log.start) for key, at in positions.items()}
+        check_within(event.ends, there, limits, sizes)
+        check_true_bytes(event.ends, there, limits, told_of(state, positions, event.measured))
+        seen = self._coordinator.report()
+        unreadable = unreadable_splits(state)
+        if self._profile.alignment_ms is not None or seen.unreachable:
+            return
+        latest = {
+            key: end if (stop := state.splits[key].stop) is None else min(end, stop)
+            for key, end in seen.latest.items()
+            if key in positions and key not in unreadable
+        }
+        check_all_read(event.ends, positions, latest)
+        check_held(event.held, event.ends, positions, latest, limits, sizes)
 
     # One batch.
 
@@ -195,10 +254,13 @@ class StreamHost(Host):
         if "clock-jump" in self.faults and random.random() < 0.02:
             self._scheduler.wall_ahead_s += random.choice((JUMP_MS / 1000, -JUMP_MS / 1000))
             self._sim.note("the clock jumps")
+        if self._profile.bounds.follows_slots and "rescale" in self.faults and random.random() < 0.1:
+            self.readers = random.randint(1, self._profile.readers_max)
+            self._sim.note(f"the session has {self.readers} slots")
         yield
         start, reader, events = self._at, self._reader, self._sim.events
-        reads_all = self.still and self._profile.alignment_ms is None
-        limit = ReadAllAvailable() if reads_all else reader.getDefaultReadLimit()
+        self._reads_all = self.still and self._profile.alignment_ms is None
+        limit = ReadAllAvailable() if self._reads_all else reader.getDefaultReadLimit()
         end = self._call(reader.latestOffset, start, limit)
         self._call(reader.reportLatestOffset)
         if self._sim.events == events:
@@ -246,6 +308,8 @@ class StreamHost(Host):
             self.loss = "declare"
             raise DriverDied
         entry.committed = True
+        if self._limits.bytes:
+            self._tell_sizes(expected, self._coordinator.sizes)
         self.owed.skipped(skipped, entry.state.losses)
         # What was planned when nothing could be skipped, and skipped when it was done again, is in no state.
         entry.owed = (*entry.owed, *(one for one in skipped if _is_kept(entry.state.splits[one.split], one)))
