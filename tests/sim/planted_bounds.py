@@ -142,23 +142,29 @@ def never_fewer(known: ReaderCount, slots: int | None, *given: int) -> ReaderCou
 
 
 BUGS: Mapping[str, Planted] = {
-    "names-ignored": Planted("limits of clusters and topics do not hold", ("S18",), Rules(share=names_ignored)),
-    "bytes-ignored": Planted("limits in bytes do not hold", ("S18",), Rules(share=bytes_ignored)),
-    "sizes-unlearned": Planted("long records count as short ones", ("S18",), Rules(share=sizes_unlearned)),
-    "small-starve": Planted("a small split reads nothing", ("S18",), Rules(share=small_starve)),
-    "held-unsaid": Planted("nobody says what held a batch back", ("S18",), Rules(share=held_unsaid)),
-    "held-by-all": Planted("every limit is said to have held a batch back", ("S18",), Rules(share=held_by_all)),
+    "names-ignored": Planted(
+        "limits of clusters and topics do not hold", ("S18",), Rules(share=names_ignored), seed=15
+    ),
+    "bytes-ignored": Planted("limits in bytes do not hold", ("S18",), Rules(share=bytes_ignored), seed=15),
+    "sizes-unlearned": Planted("long records count as short ones", ("S18",), Rules(share=sizes_unlearned), seed=15),
+    "small-starve": Planted("a small split reads nothing", ("S18",), Rules(share=small_starve), seed=1),
+    "held-unsaid": Planted("nobody says what held a batch back", ("S18",), Rules(share=held_unsaid), seed=1),
+    "held-by-all": Planted(
+        "every limit is said to have held a batch back", ("S18",), Rules(share=held_by_all), seed=15
+    ),
     "aligned-without-limits": Planted(
         "a batch that ends at a time has no limits",
         ("S18",),
         Rules(),
         host=in_host("_within", aligned_without_limits, BatchEnds),
+        seed=10,
     ),
     "aligned-farther": Planted(
         "splits get twice as far ahead as they may",
         ("S17",),
         Rules(),
         host=in_host("TimeSearch", partial(farther), aligned_ends),
+        seed=7,
     ),
     "never-idle": Planted(
         "a split that is idle keeps the others back",
@@ -166,40 +172,45 @@ BUGS: Mapping[str, Planted] = {
         Rules(),
         like="FLINK-35886",
         host=in_host("_busy", never_idle, AlignedEnds),
+        seed=7,
     ),
     "held-by-away": Planted(
         "a cluster that is away keeps the others back",
         ("S17",),
         Rules(),
         host=in_host("find", held_by_away, AlignedEnds),
+        seed=207,
     ),
     "stopped-by-away": Planted(
         "without one cluster nothing is read",
         ("S17",),
         Rules(),
         host=in_host("find", stopped_by_away, AlignedEnds),
+        seed=7,
     ),
     "moves-unbounded": Planted(
-        "as many splits move as it takes", ("S19",), by_rates("moves_left", lambda *_: 1_000_000)
+        "as many splits move as it takes", ("S19",), by_rates("moves_left", lambda *_: 1_000_000), seed=3
     ),
     "moves-forgotten": Planted(
-        "only the last moves count", ("S19",), by_rates("with_moves", lambda _, *now: WITH_MOVES((), *now))
+        "only the last moves count", ("S19",), by_rates("with_moves", lambda _, *now: WITH_MOVES((), *now)), seed=22
     ),
-    "moves-for-nothing": Planted("splits move to the busiest reader", ("S19",), by_owners(upside_down)),
+    "moves-for-nothing": Planted("splits move to the busiest reader", ("S19",), by_owners(upside_down), seed=1),
     "moves-never-allowed": Planted(
-        "splits move where none may", ("S5", "S19"), by_owners(levelled_whatever_is_allowed)
+        "splits move where none may", ("S5", "S19"), by_owners(levelled_whatever_is_allowed), seed=3
     ),
     "readers-fewer-at-once": Planted(
         "an executor that is replaced moves its splits twice",
         ("S20",),
         Rules(),
         host=in_host("follow", fewer_at_once, reader_number),
+        seed=71,
     ),
     "readers-never-fewer": Planted(
         "there are more readers than slots for good",
         ("S20",),
         Rules(),
         host=in_host("follow", never_fewer, reader_number),
+        seed=71,
     ),
 }
 """Name -> bug."""

@@ -60,7 +60,7 @@ BUGS: Mapping[str, Planted] = {
         "a cluster is left alone for an hour",
         ("liveness",),
         Rules(),
-        seed=4,
+        seed=5,
         host=in_host("due_in_s", rests_as_it_hung, Pace),
         like="evensplit, before: a cluster that hung is read late",
     ),

@@ -7,14 +7,14 @@ enough for the rare sequences, and a run with two of them explores what those tw
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from types import MappingProxyType
 
 from evensplit.core.batch.alignment import WHEN_AWAY
-from evensplit.core.policies import BY_RATE
-from evensplit.core.state.settings import PLANS, Settings
-from evensplit.testing.sim.bounds.chosen import Bounds, bounds
+from evensplit.core.policies import BALANCED, BY_RATE
+from evensplit.core.state.settings import ALWAYS, PLANS, Settings
+from evensplit.testing.sim.bounds.chosen import Bounds, Rates, bounds
 
 FAULTS: Mapping[str, str] = MappingProxyType(
     {
@@ -113,7 +113,7 @@ class Profile:
             reader_offsets_min=self.reader_offsets_min,
             tasks_min=self.tasks_min,
             task_offsets_max=self.task_offsets_max,
-            **({} if rates is None or self.policy not in BY_RATE else rates.settings),
+            **({} if rates is None else rates.settings),
         )
 
 
@@ -125,7 +125,7 @@ def profile(seed: int, random: Random) -> Profile:
     large = seed % 20 == 19
     bounded = random.random() < 0.15
     policy = random.choice(("balanced",) * 5 + ("sticky", "fair", "hash", "round-robin", "global"))
-    return Profile(
+    found = Profile(
         faults=faults,
         logical=random.random() < 0.35,
         clusters=random.choice((2, 3, 4)) if large else random.choice((1, 1, 2, 2, 3)),
@@ -153,4 +153,21 @@ def profile(seed: int, random: Random) -> Profile:
         alignment_ms=(None, 5_000, None, 20_000)[seed // 2 % 4],
         away=WHEN_AWAY[seed // 8 % 2],
         bounds=bounds(seed),
+    )
+    return found if found.bounds.rates is None else _with_work(found, found.bounds.rates)
+
+
+def _with_work(found: Profile, rates: Rates) -> Profile:
+    """A run in which owners go by work: readers have several splits each and, in most runs, stay long enough."""
+    faults, rebalance = found.faults, found.rebalance
+    if rates.steady:
+        faults, rebalance = faults - {"rescale", "reader-removed", "settings-change"}, ALWAYS
+    return replace(
+        found,
+        faults=faults,
+        topics=max(found.topics, 2),
+        partitions_max=max(found.partitions_max, 5),
+        readers=min(found.readers, 3),
+        policy=found.policy if found.policy in BY_RATE else BALANCED,
+        rebalance=rebalance,
     )

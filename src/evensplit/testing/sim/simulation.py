@@ -107,10 +107,10 @@ class Simulation:
         checks = {
             "S1 S3 S4 S7 S8 S9 S15 of every split": self.laws.checked["splits"],
             "S2 S13 of every order": self.laws.checked["orders"],
-            "S5 S6 of every owner": self.laws.checked["owners"],
+            "S5 S6 S19 of every owner": self.laws.checked["owners"],
             "S1 S2 S3 S4 S6 S10 of every state": self.laws.checked["states"],
             "S13 of late messages": self._late,
-            "S10 S11 S12 S15 S16 S17 of batches": self.batches,
+            "S10 S11 S12 S15 to S18 of batches": self.batches,
         }
         return Report(
             self.seed, self.events, self.digest, names, self.profile, self.batches, self.sessions, self.largest, checks

@@ -24,6 +24,9 @@ HAPPENINGS = (
 )
 """What can happen to a cluster, as often as it is named."""
 
+SKEW_LASTS = 20
+"""After so many times that records arrive, other partitions get most of them."""
+
 
 @dataclass(slots=True)
 class Log:
@@ -95,6 +98,7 @@ class World:
         self._profile = profile
         self._random = random
         self._created = 0
+        self._produced = 0
         self.version = 0
         self.narrowed: str | None = None
         """A topic that is not subscribed to for the time being."""
@@ -230,11 +234,18 @@ class World:
     def produce(self) -> None:
         """Records arrive in a few partitions of one cluster."""
         cluster = self._random.choice(list(self.clusters.values()))
+        self._produced += 1
         for topic in cluster.topics.values():
-            for log in topic.logs:
+            for number, log in enumerate(topic.logs):
                 if self._random.random() < 0.5:
-                    log.end += self._random.randint(1, 15)
+                    log.end += self._skewed(number, self._random.randint(1, 15))
                     log.reached = max(log.reached, log.end)
+
+    def _skewed(self, number: int, count: int) -> int:
+        """Where owners go by work, a third of the partitions gets most records, and others do after a while."""
+        if self._profile.bounds.rates is None:
+            return count
+        return 3 * count if (number + self._produced // SKEW_LASTS) % 3 == 0 else -(-count // 8)
 
     def expire(self, marks: Mapping[SplitId, int], topic_ids: Mapping[SplitId, str]) -> None:
         """What was read up to `marks` is deleted from the logs."""

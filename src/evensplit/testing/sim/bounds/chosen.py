@@ -39,6 +39,8 @@ class Rates:
     gain_percent: int
     moves_per_hour: int | None
     capacities: tuple[tuple[int, int], ...]
+    steady: bool
+    """Nothing but work makes splits move."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -81,9 +83,11 @@ def bounds(seed: int) -> Bounds:
     in_bytes = _amounts(random, (900, 4_000, 12_000)) if random.random() < 0.2 else None
     priority = _priority(random) if (offsets or in_bytes) and random.random() < 0.6 else None
     rates = None
-    if random.random() < 0.35:
-        capacities = tuple((reader, random.choice((1, 2, 5))) for reader in range(4) if random.random() < 0.3)
-        rates = Rates(random.choice((0, 2, 20)), random.choice((None, 0, 1, 3)), capacities)
+    if random.random() < 0.25:
+        capacities = tuple((reader, random.choice((1, 2, 5))) for reader in range(4) if random.random() < 0.2)
+        rates = Rates(
+            random.choice((0, 2, 20)), random.choice((None, 0, 1, 3)), capacities, steady=random.random() < 0.6
+        )
     return Bounds(offsets, in_bytes, priority, rates, random.random() < 0.3)
 
 
