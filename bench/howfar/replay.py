@@ -20,6 +20,7 @@ import statistics
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ RESULTS = Path(__file__).parents[1] / "results" / "howfar.json"
 KEY = "replay"
 TOPIC = "events"
 BEGIN_MS = 1_700_000_000_000
-HOUR_MS = 3_600_000
+HOUR_MS, WINDOW_MS = 3_600_000, 300_000
 HOURS = 12
 ALIGNMENT = "10m"
 LIMIT_S = 600.0
@@ -82,15 +83,27 @@ def skewed(records: int) -> dict[tuple[str, int], Hours]:
 
 
 class Replay:
-    """Two clusters, and queries that read them."""
+    """Two clusters, and queries that read them. A query that takes longer than `limit_s` is an error."""
 
-    def __init__(self, spark: SparkSession, directory: str, scale: Scale) -> None:
+    def __init__(self, spark: SparkSession, directory: str, scale: Scale, limit_s: float = LIMIT_S) -> None:
         self.spark = spark
         self.scale = scale
+        self.limit_s = limit_s
         self._directory = directory
         self._queries = 0
         self.clusters: dict[str, LocalKafka] = {}
         self.written = 0
+        self.wanted: Counter[int] = Counter()
+        """Window -> how many records were written into it; by the ms since 1970 at which it begins."""
+        self.counted: dict[int, int] = {}
+        """The same, as the last query counted them."""
+
+    def fill(self) -> None:
+        """Write the hours of both clusters into a topic that is not there yet."""
+        for one in self.clusters.values():
+            one.create_topic(TOPIC, 2)
+        for (name, partition), hours in skewed(self.scale.records).items():
+            self.write(name, partition, hours)
 
     def write(self, cluster: str, partition: int, hours: Hours) -> None:
         """Append the records of `hours`."""
@@ -103,6 +116,7 @@ class Replay:
                 except BufferError:
                     producer.poll(0.1)
             self.written += 1
+            self.wanted[at_ms - at_ms % WINDOW_MS] += 1
         if producer.flush(60):
             raise RuntimeError(f"records of {cluster} could not be written within a minute")
 
@@ -137,15 +151,16 @@ class Replay:
 
     def count(self, frame: DataFrame, meanwhile: Callable[[int], None] | None = None) -> dict[str, Any]:
         """Count all records by windows; how many are in none, and how long it took."""
-        counts: dict[Any, int] = {}
+        counts: dict[int, int] = {}
 
         def keep(batch: DataFrame, _: int) -> None:
-            counts.update((row["window"]["start"], row["count"]) for row in batch.collect())
+            counts.update((round(row["window"]["start"].timestamp() * 1000), row["count"]) for row in batch.collect())
 
         windows = frame.withWatermark("timestamp", "10 minutes").groupBy(window("timestamp", "5 minutes")).count()
         query = windows.writeStream.outputMode("update").foreachBatch(keep)
         begun = time.monotonic()
         rows, batches = self._run(query, meanwhile)
+        self.counted = counts
         return {
             "records": rows,
             "late": rows - sum(counts.values()),
@@ -168,13 +183,15 @@ class Replay:
             "checkpointLocation", f"{self._directory}/checkpoint-{self._queries}"
         ).start()
         seen: dict[int, tuple[int, float]] = {}
-        deadline = time.monotonic() + LIMIT_S
+        deadline = time.monotonic() + self.limit_s
         try:
             while (rows := sum(one for one, _ in seen.values())) < self.written:
                 if (failure := query.exception()) is not None:
                     raise failure
                 if time.monotonic() > deadline:
-                    raise RuntimeError(f"{rows:,} of {self.written:,} rows after {LIMIT_S:.0f} s: {query.lastProgress}")
+                    raise RuntimeError(
+                        f"{rows:,} of {self.written:,} rows after {self.limit_s:.0f} s: {query.lastProgress}"
+                    )
                 for one in query.recentProgress:
                     if one["numInputRows"]:
                         seen[one["batchId"]] = one["numInputRows"], one["durationMs"]["triggerExecution"] / 1000
@@ -210,14 +227,12 @@ def replay(scale: Scale) -> Iterator[Replay]:
         found = Replay(spark, directory, scale)
         for name in ("east", "west"):
             found.clusters[name] = stack.enter_context(LocalKafka())
-            found.clusters[name].create_topic(TOPIC, 2)
-        for (name, partition), hours in skewed(scale.records).items():
-            found.write(name, partition, hours)
+        found.fill()
         yield found
 
 
-def hard_times(one: Replay) -> dict[str, Any]:
-    """The same with an idle partition, while one is added and one cluster is paused for a minute."""
+def hard_times(one: Replay, pause_s: float = PAUSE_S, **options: str) -> dict[str, Any]:
+    """The same with an idle partition, while one is added and one cluster is paused for `pause_s`."""
     east, west = one.clusters["east"], one.clusters["west"]
     east.add_partitions(TOPIC, 3)
     one.write("east", 2, {0: one.scale.records // 400})
@@ -231,10 +246,10 @@ def hard_times(one: Replay) -> dict[str, Any]:
         elif len(done) == 1 and rows > one.written * 0.5:
             done.append("paused")
             west.pause()
-            threading.Timer(PAUSE_S, west.resume).start()
+            threading.Timer(pause_s, west.resume).start()
 
     # As long as Spark's own source waits: a task that reads from the cluster goes on when that is back.
-    frame = one.ours(alignment=ALIGNMENT, **{"kafkaConsumer.pollTimeoutMs": "120000"})
+    frame = one.ours(**{"alignment": ALIGNMENT, "kafkaConsumer.pollTimeoutMs": "120000", **options})
     found = one.count(frame, meanwhile)
     if len(done) < 2:
         raise RuntimeError(f"only this has happened: {done}")

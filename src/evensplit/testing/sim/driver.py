@@ -29,13 +29,13 @@ from evensplit.core.state.settings import DECLARE
 from evensplit.core.state.state import EnumeratorState
 from evensplit.spark.driver.ends.record_sizes import RecordSizes
 from evensplit.testing.sim.bounds.limits import check_all_read, check_held, check_true_bytes, check_within, told_of
+from evensplit.testing.sim.bounds.names import TOPICS
 from evensplit.testing.sim.checkpoints import Entry, dump
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.oracle.plan_laws import check_ends
 from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile
 from evensplit.testing.sim.simulated import DriverDied, Host, Simulated
-from evensplit.testing.sim.world import TOPICS
 
 JUMP_MS = 40 * 60_000
 """How far a jump of the clock goes: longer than the shorter retention times."""

@@ -16,13 +16,14 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.spark.driver.ends.record_sizes import RecordSizes
 from evensplit.spark.task.telling import Sized
 from evensplit.testing.sim.bounds.chosen import COUNTED, record_bytes
+from evensplit.testing.sim.bounds.names import CLUSTERS, TOPICS
 from evensplit.testing.sim.checkpoints import Checkpoints, Entry
 from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile
 from evensplit.testing.sim.readers import Network, Readers
 from evensplit.testing.sim.rules import Rules
-from evensplit.testing.sim.world import CLUSTERS, TOPICS, World
+from evensplit.testing.sim.world import World
 
 
 class DriverDied(Exception):

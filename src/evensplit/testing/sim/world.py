@@ -6,16 +6,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING
 
 from evensplit.core.model import ClusterState, EpochStart, ListedPartition, SplitId
-
-if TYPE_CHECKING:
-    from evensplit.testing.sim.profile import Profile
-
-CLUSTERS = ("a", "a-b", "b", "b-c")
-TOPICS = ("b-c", "c", "c-0")
-"""Ids that collide when they are joined by a dash: `a` + `b-c` and `a-b` + `c`."""
+from evensplit.testing.sim.bounds.names import CLUSTERS, TOPICS
+from evensplit.testing.sim.profile import Profile
 
 HAPPENINGS = (
     *("unreachable", "cluster-leaves", "partitions-go", "growth", "growth", "recreation", "narrowing"),

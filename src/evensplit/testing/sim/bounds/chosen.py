@@ -15,7 +15,7 @@ from evensplit.core.batch.limits import BatchLimits
 from evensplit.core.model import SplitId
 from evensplit.core.state.settings import COUNT, GAIN_PERCENT_DEFAULT, RATE
 from evensplit.spark.options.spec.limits import MAX_BYTES, MAX_OFFSETS, PRIORITY
-from evensplit.testing.sim.world import CLUSTERS, TOPICS
+from evensplit.testing.sim.bounds.names import CLUSTERS, TOPICS
 
 
 def record_bytes(split: SplitId) -> int:

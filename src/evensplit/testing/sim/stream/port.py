@@ -23,9 +23,10 @@ from evensplit.kafka.wire.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from evensplit.metadata import ClusterMetadata, Metadata, Stream
+from evensplit.testing.sim.bounds.names import TOPICS
 from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.profile import Profile
-from evensplit.testing.sim.world import TOPICS, Log, SimCluster, World, first_from, record_ms
+from evensplit.testing.sim.world import Log, SimCluster, World, first_from, record_ms
 
 RECORD_BYTES = 100
 
