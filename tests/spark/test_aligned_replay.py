@@ -18,8 +18,8 @@ pytestmark = [
     pytest.mark.usefixtures("no_query_left"),
 ]
 
-SMALL = Scale(records=24_000, batch=6_000, rounds=0)
-PAUSE_S, IDLE, LIMIT_S = 8.0, "4s", 90.0
+SMALL = Scale(records=16_000, batch=6_000, rounds=0)
+PAUSE_S, IDLE, LIMIT_S = 8.0, "4s", 150.0
 
 
 def test_nothing_is_late_while_one_is_idle_one_is_added_and_a_cluster_is_paused(

@@ -250,6 +250,10 @@ class StreamHost(Host):
 
     def _batch(self) -> Iterator[None]:
         random = self._random
+        if self.still and self._limits and self._profile.alignment_ms is not None:
+            # Without alignment, Spark asks for everything; with it, only other options do.
+            self._sim.note("the query is started again, without limits")
+            raise DriverDied
         self._scheduler.sleep(0.2 if self.frozen else random.choice((0.01, 1.0, 10.0, 40.0)))
         if "clock-jump" in self.faults and random.random() < 0.02:
             self._scheduler.wall_ahead_s += random.choice((JUMP_MS / 1000, -JUMP_MS / 1000))
