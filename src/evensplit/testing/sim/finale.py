@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from evensplit.core.batch.alignment import HOLD
 from evensplit.core.model import SplitId
@@ -20,6 +21,9 @@ ROUNDS_MAX = 60
 GROWN = 40
 """So many records come to each log of the others while one cluster does not answer."""
 
+ROUNDS_AWAY_MAX = 10
+"""Batches within which everything has to be read that may be while a cluster does not answer."""
+
 QUIET_ROUNDS = 6
 """Batches in an unchanged world, which must not change a byte (law S16)."""
 
@@ -29,7 +33,7 @@ def finish(simulation: Simulated) -> None:
     calm(simulation)
     if isinstance(simulation.driver, StreamHost) and simulation.profile.alignment_ms is not None:
         _go_on_without_one(simulation)
-    _until_nothing("liveness", "without faults", simulation, lambda: unfinished(simulation))
+    _until_nothing("liveness", "without faults", simulation, unfinished)
     if isinstance(simulation.driver, StreamHost):
         # What is left out is removed only now, and then forgotten.
         for _ in range(2):
@@ -48,15 +52,17 @@ def finish(simulation: Simulated) -> None:
             raise Broken("S16", f"the world is unchanged, and the offset is not: {before} became {after}")
 
 
-def _until_nothing(law: str, when: str, simulation: Simulated, missing: Callable[[], str]) -> None:
+def _until_nothing(
+    law: str, when: str, simulation: Simulated, missing: Callable[[Simulated], str], rounds_max: int = ROUNDS_MAX
+) -> None:
     """Raise `Broken` if something is `missing` after so many rounds that everything should have been done."""
     reason = ""
-    for _ in range(ROUNDS_MAX):
+    for _ in range(rounds_max):
         one_round(simulation)
-        reason = missing()
+        reason = missing(simulation)
         if not reason:
             return
-    raise Broken(law, f"{when}, after {ROUNDS_MAX} rounds: {reason}")
+    raise Broken(law, f"{when}, after {rounds_max} rounds: {reason}")
 
 
 def _go_on_without_one(simulation: Simulated) -> None:
@@ -72,7 +78,7 @@ def _go_on_without_one(simulation: Simulated) -> None:
             for log in topic.logs:
                 log.end += GROWN
                 log.reached = max(log.reached, log.end)
-    _until_nothing("S17", f"without {away.id}", simulation, lambda: _unread_without(away.id, simulation))
+    _until_nothing("S17", f"without {away.id}", simulation, partial(_unread_without, away.id), ROUNDS_AWAY_MAX)
     away.reachable = True
 
 
