@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from evensplit.core.batch.limits import BatchLimits
+from evensplit.core.batch.limits import BatchLimits, full_sizes
 from evensplit.core.machine.effects import Effect, ListPartitions, ResolveStart
 from evensplit.core.machine.events import (
     BatchOpened,
@@ -252,7 +252,7 @@ class Driver(Host):
                     latest[key] = max(0, end - self._random.randint(1, 9)) if back else end
         limits = BatchLimits() if self.still else self._profile.bounds.limits(self._profile.offsets_max)
         measured = self._told_sizes.measured
-        sizes = self._told_sizes.of(state, positions, measured) if limits.bytes else {}
+        sizes = full_sizes(self._told_sizes.of(state, positions, measured)) if limits.bytes else {}
         found = sim.rules.share(positions, latest, limits, sizes)
         ends = found.ends
         check_ends(ends, positions, latest, limits.offsets.batch)
