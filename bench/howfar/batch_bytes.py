@@ -7,12 +7,10 @@ Bytes are those of the values as rows; keys and headers are empty. The figures g
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
@@ -20,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import evensplit
+from bench.howfar.results import keep
 from bench.session import directory_and_session
 from evensplit.testing import LocalKafka
 
-RESULTS = Path(__file__).parents[1] / "results" / "howfar.json"
 PARTITIONS = 8
 LEAST, MOST = 50, 50_000
 LIMIT = 8 << 20
@@ -124,9 +122,7 @@ def main() -> None:
         worst = "-" if row["worst"] is None else f"{row['worst']:+.0%}"
         early = ", ".join(f"{one:.1%}" for one in row["early"])
         print(f"| {row['scenario']} | {row['codec']} | {len(row['batches'])} | {early} | {worst} |")
-    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    known["batch_bytes"] = {"at": round(began), "rows": rows}
-    RESULTS.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
+    keep("batch_bytes", {"at": round(began), "rows": rows})
 
 
 if __name__ == "__main__":

@@ -10,20 +10,19 @@ record in every partition. Ratios are taken per round.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 
 from rich.console import Console
 from rich.table import Table
 
-from bench.driver_bench import BROKER, PARTITIONS, READERS, RESULTS, Spark, Writer
+from bench.driver_bench import BROKER, PARTITIONS, READERS, Spark, Writer
+from bench.howfar.results import keep
 from evensplit.spark.options.parse import parse_options
 from evensplit.spark.poll.cluster_poller import REFRESH_INTERVAL_S, REST_FACTOR
 from evensplit.spark.stream_reader import EvenSplitStreamReader
 from evensplit.testing import LocalKafka
 
-KEPT = RESULTS.with_name("howfar.json")
 KEY = "driverCost"
 GOAL = 1.5
 
@@ -78,9 +77,7 @@ def main() -> None:
         highlight=False,
     )
     if not quick:
-        kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-        kept[KEY] = {"partitions": topics * PARTITIONS, "milliseconds": taken, "ratios": ratios}
-        KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+        keep(KEY, {"partitions": topics * PARTITIONS, "milliseconds": taken, "ratios": ratios})
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ The step comes half a second after a trigger.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import math
 import os
@@ -34,7 +33,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Producer
@@ -46,6 +44,7 @@ from rich.console import Console
 from rich.table import Table
 
 import evensplit
+from bench.howfar import results
 from evensplit.observe.source_view import View
 from evensplit.spark.listen.registration import Registration
 from evensplit.spark.slots.answering import current_slots
@@ -53,7 +52,6 @@ from evensplit.testing import LocalKafka
 from evensplit.testing.chaos.job.standalone import StandaloneCluster
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "bench" / "results" / "howfar.json"
 KEY = "loadStep"
 NAME = "load_step"
 BATCHES_GOAL = 5
@@ -355,8 +353,7 @@ def verdict(outcome: Outcome) -> str:
 
 def keep(outcome: Outcome) -> None:
     """Write the result beside those of other measurements."""
-    known: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
-    known[KEY] = {
+    figures = {
         "plan": asdict(outcome.plan),
         "absorbed": outcome.absorbed,
         "fewest": outcome.fewest,
@@ -366,7 +363,7 @@ def keep(outcome: Outcome) -> None:
         "python": sys.version.split()[0],
         "atMs": int(time.time() * 1000),
     }
-    RESULTS.write_text(json.dumps(known, indent=1) + "\n")
+    results.keep(KEY, figures)
 
 
 def main() -> None:

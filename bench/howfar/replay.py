@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
@@ -35,10 +34,10 @@ from rich.console import Console
 from rich.table import Table
 
 import evensplit
+from bench.howfar.results import keep
 from evensplit.testing import LocalKafka
 from evensplit.testing.process.spark_kafka_jars import connector_jars
 
-RESULTS = Path(__file__).parents[1] / "results" / "howfar.json"
 KEY = "replay"
 TOPIC = "events"
 BEGIN_MS = 1_700_000_000_000
@@ -292,9 +291,7 @@ def main() -> None:
     console.print(table)
     console.print(f"rows per second, aligned over unaligned: {spread(ratios)} (goal: at least 0.9)", highlight=False)
     if not quick:
-        kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        kept[KEY] = {"cases": found, "rateRatios": ratios}
-        RESULTS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+        keep(KEY, {"cases": found, "rateRatios": ratios})
 
 
 if __name__ == "__main__":

@@ -10,16 +10,15 @@ load / the mean load, and how many splits moved in an hour.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bench.howfar.results import keep, known
 from evensplit.core.batch.plan import plan_batch
 from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import (
@@ -38,8 +37,6 @@ from evensplit.core.machine.events import (
 from evensplit.core.model import ListedPartition, SplitId
 from evensplit.core.state.settings import COUNT, RATE, Settings
 from evensplit.core.state.state import EnumeratorState
-
-RESULTS = Path(__file__).parents[1] / "results" / "howfar.json"
 
 SPLITS, READERS, BATCHES, BATCH_S = 200, 16, 10_000, 10
 TOTAL_PER_S = 100_000
@@ -236,10 +233,7 @@ def lent_share(before: EnumeratorState, after: EnumeratorState) -> float:
 
 def kept(setup: Mapping[str, Any], traces: Mapping[str, Any]) -> None:
     """Write the figures of traces beside those of other traces and other measurements."""
-    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    earlier = known.get("skew", {}).get("traces", {})
-    found = {**known, "skew": {"setup": setup, "traces": {**earlier, **traces}}}
-    RESULTS.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
+    keep("skew", {"setup": setup, "traces": {**known("skew").get("traces", {}), **traces}})
 
 
 def main() -> None:
