@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -111,6 +112,22 @@ def test_however_small_they_are_splits_move_where_together_they_are_worth_it(
     found = by_rate(splits, range(readers), weights, **given, gain_percent=gain_percent, moves_max=None)  # type: ignore[arg-type]
     counts = [sum(one == reader for one in found.owner.values()) for reader in range(readers)]
     assert max(counts) <= each * (1 + gain_percent / 100) + 1
+
+
+@given(instances())
+def test_no_owners_are_below_the_bound(instance: dict[str, object]) -> None:
+    """All owners there can be, of a few splits over a few readers."""
+    splits = instance["splits"] = sorted(instance["splits"])[:5]  # type: ignore[call-overload]
+    readers = instance["readers"] = instance["readers"][:3]  # type: ignore[index]
+    instance["eligible"] = {one: able for one, able in instance["eligible"].items() if one in readers}  # type: ignore[attr-defined]
+    able = [[one for one in readers if may_read(instance, one, split)] for split in splits]
+    if not all(able):
+        return
+    rest = [instance[name] for name in ("readers", "weight", "eligible", "capacity")]
+    proof = prove(solved(instance).owner, *rest)  # type: ignore[arg-type]
+    every = (dict(zip(splits, owners, strict=True)) for owners in product(*able))
+    best = min(max(levels(instance, owner).values()) for owner in every)
+    assert float(proof.bound) <= best * (1 + 1e-9)
 
 
 @given(instances(), st.integers(1, 100))

@@ -150,7 +150,10 @@ def test_progress_as_json() -> None:
     document = json.loads(json.dumps(one.to_json()))
     assert list(document)[:7] == ["queryId", "runId", "name", "batchId", "source", "timestamp", "discovered"]
     assert (document["queryId"], document["name"], document["batchId"]) == (str(UUID(int=7)), None, 3)
-    assert document["readers"] == [{"reader": 0, "splits": 1, "offsets": 3}, {"reader": 1, "splits": 0, "offsets": 0}]
+    assert document["readers"] == [
+        {"reader": 0, "splits": 1, "offsets": 3, "offsetsPerMinute": None, "capacity": 1},
+        {"reader": 1, "splits": 0, "offsets": 0, "offsetsPerMinute": None, "capacity": 1},
+    ]
 
 
 def test_callbacks_are_told_until_they_unsubscribe_and_may_fail(caplog: pytest.LogCaptureFixture) -> None:
