@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from evensplit.core.assign.by_rate import by_rate
+from evensplit.core.machine import rebalance
 from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
     ClusterPollFailed,
+    OffsetsResolved,
     ParallelismChanged,
+    PartitionsListed,
     SettingsChanged,
     TimePassed,
 )
@@ -18,7 +24,7 @@ from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.rates import moves_left, rounded, weights, with_moves
 from evensplit.core.state.settings import RATE, Settings
 from evensplit.explain.evenness import evenness
-from tests.support.enumeration import EAST, Enumeration
+from tests.support.enumeration import EAST, WEST, Enumeration, listed
 
 MINUTE_MS = 60_000
 BEGIN_MS = 1_700_000_000_000
@@ -135,6 +141,64 @@ def test_readers_have_as_much_as_they_take() -> None:
     one.batch(*[10] * 12)
     one.batch(*[600] * 12)
     assert one.loads() == [9, 3]
+
+
+def test_moves_before_there_are_rates_are_not_the_first_time_by_rates() -> None:
+    one = Query(2, 60, capacities=((0, 2),))
+    one.batch(*[10] * 60)
+    one.tell(ParallelismChanged(4))
+    one.register()
+    dealt = one.state.rate_moves
+    assert dealt is None
+    sizes = [900 if owner == 1 else 100 for owner in one.owners().values()]
+    for _ in range(4):
+        one.batch(*sizes)
+    assert one.state.rate_moves == ()
+    assert work_gap(one) < 0.03
+
+
+def test_one_split_with_a_rate_is_not_the_first_time_by_rates() -> None:
+    one = Query(2, 1, capacities=((0, 2),))
+    one.discover(EAST, WEST, t=1)
+    one.tell(PartitionsListed("west", listed("t", 7, "id-t")))
+    one.tell(OffsetsResolved({SplitId("west", "t", at): 0 for at in range(1, 7)}))
+    one.tell(ClusterPollFailed("west", "away"))
+    one.batch(10)
+    one.batch(10)
+    one.tell(ParallelismChanged(3))
+    one.register()
+    assert one.rates() == [10, 0, 0, 0, 0, 0, 0, 0]
+    assert one.state.rate_moves is None
+
+
+def test_what_was_not_worth_a_move_is_looked_at_again_only_with_other_rates_or_more_moves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, moves = Query(2, 4, moves_per_hour=3), []
+
+    def noted(*args: object, **terms: object) -> object:
+        moves.append(terms["moves_max"])
+        return by_rate(*args, **terms)  # type: ignore[arg-type]
+
+    one.batch(*[100] * 4)
+    one.batch(*[100] * 4)
+    # Only an exchange of two splits helps, and one move is left in this hour.
+    left = {owner: iter(rates) for owner, rates in ((0, (120, 100)), (1, (100, 80)))}
+    splits = {key: split._replace(rate=next(left[split.owner or 0])) for key, split in one.state.splits.items()}
+    minute = BEGIN_MS // MINUTE_MS + one.minute
+    session = replace(one.state.session, measures={}, moves_tried=0)
+    one.state = replace(one.state, splits=splits, rate_moves=((minute, 2),), session=session)
+    sizes = one.rates()
+    monkeypatch.setattr(rebalance, "by_rate", noted)
+    for _ in range(60):
+        one.batch(*sizes)
+    assert moves == [1]
+    one.batch(*sizes)
+    assert moves == [1, 3]
+    assert work_gap(one) == 0
+    for _ in range(120):
+        one.batch(*sizes)
+    assert moves == [1, 3]
 
 
 def test_with_counts_again_nothing_of_rates_is_left() -> None:

@@ -265,15 +265,15 @@ def _measure(transaction: Transaction, sizes: Mapping[SplitId, int]) -> None:
         found, measures = rates.measured(load, session.measures, sizes, elapsed_ms, session.unreachable)
         for key, rate in found.items():
             transaction.put(transaction.splits[key]._replace(rate=rate))
-        transaction.tell(measures=MappingProxyType(measures), rates_level=session.rates_level and not found)
-    if settings.policy != BALANCED or settings.rebalance != ALWAYS or transaction.session.rates_level:
+        transaction.tell(measures=MappingProxyType(measures), moves_tried=0 if found else session.moves_tried)
+    if settings.policy != BALANCED or settings.rebalance != ALWAYS:
         return
     load, moves = tuple(transaction.state().load()), transaction.rate_moves
     if moves is None:
         transaction.rates_due = rates.is_known(load)
     else:
         most = rates.moves_max(settings.moves_per_hour, len(load))
-        transaction.rates_due = rates.moves_left(moves, most, now_ms) > 0
+        transaction.rates_due = rates.moves_left(moves, most, now_ms) > transaction.session.moves_tried
 
 
 def _note_unread(transaction: Transaction, uncompared: Mapping[SplitId, int], read: frozenset[SplitId]) -> None:

@@ -144,9 +144,9 @@ def _by_rate(
     """
     settings, readers, load = state.settings, state.participants, tuple(state.load())
     dealt = rescaled or state.rate_moves is None
+    most = rates.moves_max(settings.moves_per_hour, len(load))
     moves_max: int | None = 0
     if level and settings.policy == BALANCED:
-        most = rates.moves_max(settings.moves_per_hour, len(load))
         moves_max = None if dealt else rates.moves_left(state.rate_moves or (), most, transaction.now_ms)
     if not readers or not load:
         return {}
@@ -162,13 +162,12 @@ def _by_rate(
         moves_max=moves_max,
     )
     moved = sum(found.owner.get(key) != owner for key, owner in valid.items())
-    if dealt and level and any(split.rate for split in load):
+    if dealt and level and rates.is_known(load):
         transaction.rate_moves = state.rate_moves or ()
-    elif moved:
+    elif moved and not dealt:
         transaction.rate_moves = rates.with_moves(state.rate_moves or (), moved, transaction.now_ms)
-    # In an hour without moves so far, as many as there may be have been tried.
-    most_tried = not moved and moves_max == rates.moves_max(settings.moves_per_hour, len(load))
-    transaction.tell(rates_level=found.level or most_tried)
+    # What moved may make another move worth it.
+    transaction.tell(moves_tried=most if found.level else 0 if moved else moves_max or 0)
     return dict(found.owner)
 
 

@@ -207,8 +207,8 @@ class Session:
 
     measures: Mapping[SplitId, Measure] = field(default_factory=_nothing)
     """With `balance=rate`: the rates of splits in the making."""
-    rates_level: bool = False
-    """Owners were decided by the rates that the splits have now, and no other move was worth it."""
+    moves_tried: int = 0
+    """With so many moves, no other owners were worth it by the rates that the splits have now; 0: not looked at."""
 
     def wants(self, key: SplitId) -> bool:
         """Whether the last listing asked for `key`; what is not asked for is not missing where it is not."""
