@@ -40,6 +40,10 @@ def test_what_is_not_known_changes_nothing() -> None:
     assert followed(8, (0, 4), (30, None), (60, 4)) == [8, 8, 4]
 
 
+def test_after_the_clock_was_set_back_the_minute_begins_anew() -> None:
+    assert followed(8, (90_000, 4), (90_030, 4), (3_600, 4), (3_659, 4), (3_660, 4)) == [8, 8, 8, 8, 4]
+
+
 def test_there_are_no_more_than_there_can_be() -> None:
     assert followed(2, (0, 1000)) == [MOST]
 

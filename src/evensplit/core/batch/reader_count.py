@@ -34,7 +34,8 @@ def follow(known: ReaderCount, slots: int | None, now_ms: int, most: int) -> Rea
     slots = min(slots, most)
     if slots >= known.readers:
         return ReaderCount(slots)
-    if known.fewer_since_ms is None:
+    if known.fewer_since_ms is None or now_ms < known.fewer_since_ms:
+        # It begins, or the clock was set back since it began.
         return ReaderCount(known.readers, now_ms, slots)
     slots_max = max(known.slots_max, slots)
     if now_ms - known.fewer_since_ms >= FEWER_AFTER_MS:
