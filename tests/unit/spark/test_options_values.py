@@ -56,7 +56,7 @@ def test_pins_add_up() -> None:
         ('{"-1": ["east"]}', "pin names the readers '-1'; expected a number"),
         ('{"4": ["east"]}', "pin names the readers '4'; expected at most 3, since readers is 4"),
         ('{"0-4": ["east"]}', "pin names the readers '0-4'; expected at most 3, since readers is 4"),
-        ('{"0": "east"}', "pin gives the readers '0' 'east'; expected a list"),
+        ('{"0": "east"}', "pin of the readers '0' is 'east'; expected a list"),
         ('{"0": []}', "expected a list of clusters and topics"),
         ('{"0": [5]}', "expected a list of clusters and topics"),
         ('{"0": ["eats"]}', "pin names the cluster 'eats', which does not exist; did you mean 'east'?"),

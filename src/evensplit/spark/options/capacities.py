@@ -24,7 +24,7 @@ def parse_capacities(given: RawOptions, readers: int | None) -> tuple[tuple[int,
     for text, capacity in document.items():
         if not is_whole(capacity, 1, CAPACITY_MAX):
             given.problems.append(
-                f"{CAPACITY.name} gives the readers {shown(text)} {shown(capacity)}; expected a whole number from 1 to "
+                f"{CAPACITY.name} of the readers {shown(text)} is {shown(capacity)}; expected a whole number from 1 to "
                 f"{CAPACITY_MAX}"
             )
             continue

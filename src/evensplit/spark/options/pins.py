@@ -72,7 +72,7 @@ def reader_range(given: RawOptions, option: Option, text: str, readers: int | No
 def _targets(given: RawOptions, text: str, listed: Any, clusters: Sequence[str] | None) -> list[Cluster | Topic]:
     if not isinstance(listed, list) or not listed or not all(isinstance(one, str) for one in listed):
         given.problems.append(
-            f"pin gives the readers {shown(text)} {shown(listed)}; expected a list of clusters and topics, such as "
+            f"pin of the readers {shown(text)} is {shown(listed)}; expected a list of clusters and topics, such as "
             '["east", "west/orders"]'
         )
         return []
