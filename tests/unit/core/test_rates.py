@@ -316,7 +316,8 @@ def test_sticky_moves_nothing_for_it_and_without_splits_there_is_nothing_to_deal
     [
         (Settings(gain_percent=-1), "gain and moves are -1 and "),
         (Settings(moves_per_hour=-1), "expected 0 or more"),
-        (Settings(capacities=((0, 0),)), "expected readers from 0 and numbers from 1 on"),
+        (Settings(capacities=((0, 0),)), "expected readers from 0, and 1 to 1000 for each"),
+        (Settings(capacities=((0, 10**30),)), "expected readers from 0, and 1 to 1000 for each"),
     ],
 )
 def test_wrong_settings_are_told(settings: Settings, said: str) -> None:

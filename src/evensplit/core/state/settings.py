@@ -30,6 +30,7 @@ LOSSES = (FAIL, DECLARE)
 """Whether a loss ends the run, or is declared and reading goes on."""
 
 GAIN_PERCENT_DEFAULT = 2
+CAPACITY_MAX = 1000
 RETENTION_MS_DEFAULT = 7 * 24 * 60 * 60 * 1000
 DISCOVERY_INTERVAL_MS_DEFAULT = 30_000
 
@@ -68,7 +69,7 @@ class Settings:
     moves_per_hour: int | None = None
     """With RATE: so many splits at most move in an hour for more even loads; None: a hundredth of them, rounded up."""
     capacities: tuple[tuple[int, int], ...] = ()
-    """With RATE: readers and how much each takes beside the others, from 1 on; ascending. Those not named have 1."""
+    """With RATE: readers and how much each takes beside the others, 1 to CAPACITY_MAX; ascending. Others have 1."""
 
     def problems(self) -> tuple[str, ...]:
         """Return one sentence for each invalid setting."""
@@ -90,8 +91,8 @@ class Settings:
             )
         if self.gain_percent < 0 or (self.moves_per_hour or 0) < 0:
             found.append(f"gain and moves are {self.gain_percent} and {self.moves_per_hour}; expected 0 or more")
-        if any(reader < 0 or capacity < 1 for reader, capacity in self.capacities):
-            found.append(f"capacities are {self.capacities}; expected readers from 0 and numbers from 1 on")
+        if any(reader < 0 or not 1 <= capacity <= CAPACITY_MAX for reader, capacity in self.capacities):
+            found.append(f"capacities are {self.capacities}; expected readers from 0, and 1 to {CAPACITY_MAX} for each")
         if self.retention_ms < 0:
             found.append(f"the retention is {self.retention_ms} ms; expected 0 (none) or more")
         found.extend(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from evensplit.core.state.settings import CAPACITY_MAX
 from evensplit.spark.options.pins import reader_range
 from evensplit.spark.options.spec.query import CAPACITY
 from evensplit.spark.options.values import RawOptions, is_whole, shown
-
-CAPACITY_MAX = 1000
-"""The largest capacity of a reader."""
 
 
 def parse_capacities(given: RawOptions, readers: int | None) -> tuple[tuple[int, int], ...]:
