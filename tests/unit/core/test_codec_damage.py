@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +17,8 @@ from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import READERS_MAX, EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown
 from tests.support.offset_states import example, through_json, unusual, unusual_now, usual, usual_now
+
+GOLDEN = Path(__file__).parents[2] / "data" / "checkpoints"
 
 
 def counted() -> EnumeratorState:
@@ -151,6 +156,53 @@ def test_content_that_does_not_fit_is_damage_even_with_a_right_checksum(monkeypa
         target[path[-1]] = value
         with pytest.raises(CheckpointCorrupt, match="content is not what its format asks for"):
             decode(bad)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where there is a value within `value`: names and numbers that lead to it."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in inner:
+        yield (*path, name)
+        yield from places(one, (*path, name))
+
+
+@pytest.mark.parametrize("file", ["v5/usual.json", "v5/unusual.json"])
+def test_nonsense_anywhere_is_damage_or_the_state_that_is_written_so(
+    monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    monkeypatch.setattr("evensplit.core.state.codec._check", lambda text: "same")
+    good = {**json.loads((GOLDEN / file).read_text()), "check": "same"}
+    nonsense: tuple[object, ...] = (
+        None,
+        True,
+        -1,
+        0,
+        1.5,
+        "",
+        "x",
+        [],
+        [None],
+        [0],
+        [[1]],
+        [[2, 1], [1, 1]],
+        {},
+        {"x": 1},
+    )
+    read = 0
+    for *path, last in places(good):
+        for value in nonsense:
+            bad = through_json(good)
+            target: Any = bad
+            for name in path:
+                target = target[name]
+            target[last] = value
+            try:
+                state = decode(bad)
+            except (CheckpointCorrupt, CheckpointForeign):
+                continue
+            read += 1
+            assert through_json(encode(state)) == bad, f"{[*path, last]} is {value}"
+    assert read > 0
 
 
 def test_clusters_and_topics_that_are_not_in_order_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
