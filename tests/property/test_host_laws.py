@@ -20,6 +20,8 @@ pytestmark = pytest.mark.lengthy
 
 CLUSTERS, TOPICS = ("east", "west"), ("t", "u")
 READERS_MAX = 4
+RATED_MS = 90_000
+"""So long after the first batch that reads something, the next one gives splits rates."""
 
 clusters = st.sampled_from(CLUSTERS)
 numbers = st.integers(0, READERS_MAX - 1)
@@ -37,11 +39,17 @@ class Hosting(RuleBasedStateMachine):
         policy=st.sampled_from(("balanced", *en.POLICIES)),
         rebalance=st.sampled_from(("always", *en.REBALANCES)),
         scope=st.sampled_from(en.SCOPES),
+        balance=st.sampled_from(en.BALANCES),
+        capacities=st.dictionaries(numbers, st.integers(1, 5), max_size=2),
+        moves_per_hour=st.none() | st.integers(0, 4),
         retention_ms=st.sampled_from((0, 3 * INTERVAL_MS, 10**9)),
         bounded=st.booleans(),
         fenced=st.booleans(),
     )
-    def begin(self, readers: int, fenced: bool, **chosen: object) -> None:
+    def begin(self, readers: int, fenced: bool, capacities: dict[int, int], **chosen: object) -> None:
+        chosen["capacities"] = tuple(sorted(capacities.items()))
+        if chosen["balance"] == "rate":
+            chosen["policy"] = "sticky" if chosen["policy"] == "sticky" else "balanced"
         self.host = Host(en.Settings(**chosen), readers, fenced=fenced)  # type: ignore[arg-type]
         for cluster in CLUSTERS:
             self.partition_appears(cluster, "t", 0, 3)
@@ -71,7 +79,9 @@ class Hosting(RuleBasedStateMachine):
         self.host.logs.update(self.host.gone)
         self.host.gone.clear()
 
-    @rule(topics=wanted, passed_ms=st.sampled_from((0, 1, INTERVAL_MS, 4 * INTERVAL_MS)), complete=st.booleans())
+    @rule(
+        topics=wanted, passed_ms=st.sampled_from((0, 1, INTERVAL_MS, 4 * INTERVAL_MS, RATED_MS)), complete=st.booleans()
+    )
     def clusters_are_listed(self, topics: dict[str, tuple[str, ...]], passed_ms: int, complete: bool) -> None:
         self.host.list(topics, passed_ms, complete=complete)
 
@@ -151,6 +161,19 @@ class Hosting(RuleBasedStateMachine):
     @rule(keep=st.booleans())
     def positions_are_told(self, keep: bool) -> None:
         self.host.checkpoint(keep=keep)
+
+    @rule(heavy=st.integers(0, 11))
+    def rates_are_measured(self, heavy: int) -> None:
+        """All readers are there, and have read something, twice, with a while in between."""
+        self.all_clusters_are_listed_and_answer()
+        self.all_readers_start()
+        for _ in range(2):
+            for place, key in enumerate(sorted(self.host.logs)):
+                self.host.logs[key] += 9 if place == heavy else 1 + place % 3
+            self.readers_read(10**6, given_up=False)
+            self.host.checkpoint(keep=False)
+            self.host.now_ms += RATED_MS
+            self.host.tell(en.TimePassed(self.host.now_ms))
 
     @rule()
     def state_is_kept(self) -> None:

@@ -86,6 +86,8 @@ class Host:
             assert split.position is None or (after.position or 0) >= split.position, f"{key} went back"
         at_once()
         self._let_go(event)
+        # There may be nothing to assign then.
+        self.assigned |= self.state.ready and self.there.keys() >= set(self.state.participants)
         for effect in done.effects:
             self._may_die()
             self._carry_out(effect)
@@ -144,9 +146,8 @@ class Host:
 
     def _assign(self, order: en.Assign) -> None:
         split, process = order.split, self.processes[order.reader]
-        assert self.assigned or self.there.keys() >= set(self.state.participants), "some have not registered"
+        assert self.assigned, "some have not registered"
         assert order.reader in self.there
-        self.assigned = True
         assert split not in self.holders, f"{split} is given to {order.reader}, and {self.holders[split]} has it"
         known = self.state.splits[split].position
         assert order.position == known, f"{split} is assigned at {order.position}, and stands at {known}"
@@ -161,6 +162,7 @@ class Host:
         assert written == list(range(self.begins[split], order.position)), f"{split}: {written}, then {order.position}"
         self.writers[split] = (order.reader, process.epoch, order.generation)
         process.held[split] = order.position
+        self.stops.pop(split, None)
         if order.stop is not None:
             self.stops[split] = order.stop
 
@@ -286,10 +288,15 @@ class Host:
         self.tell(en.LogsObserved(cluster, ends, {key: self.begins[key] for key in ends}))
 
     def resolve(self) -> None:
-        """The starts that were asked for are known; in a bounded read, the ends too."""
+        """The starts that were asked for are known; in a bounded read, the ends too, also of what only readers knew."""
         found, self.unresolved = sorted(self.unresolved & self.logs.keys()), set()
-        stops = {key: self.logs[key] for key in found} if self.settings.bounded else {}
+        endless = {
+            key for key, split in self.state.splits.items() if split.active and split.stop is None and key in self.logs
+        }
+        stops = {key: self.logs[key] for key in sorted({*found, *endless})} if self.settings.bounded else {}
         self.tell(en.OffsetsResolved({key: self.begins[key] for key in found}, stops))
+        known = {key: split.stop for key, split in self.state.splits.items() if key in self.holders}
+        self.stops.update({key: stop for key, stop in known.items() if stop is not None})
 
     def finish(self, process: Process) -> None:
         """A reader says which of its splits it has read to their ends."""
