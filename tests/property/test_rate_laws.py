@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
+from math import ceil
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,8 +80,61 @@ def test_neither_order_nor_a_second_run_changes_it(instance: dict[str, object], 
         shuffle.shuffle(items)
         instance[name] = dict(items)
     assert solved(instance) == found
-    if found.level and instance["moves_max"] is not None:
-        assert solved(instance, previous=found.owner).owner == found.owner
+
+
+@given(instances(), st.integers(0, 30))
+def test_where_loads_are_level_more_moves_change_nothing(instance: dict[str, object], moves_max: int) -> None:
+    found = solved(instance)
+    if found.level:
+        assert solved(instance, previous=found.owner, moves_max=moves_max).owner == found.owner
+        most: int | None = instance["moves_max"]  # type: ignore[assignment]
+        if most is not None:
+            assert solved(instance, moves_max=most + moves_max) == found
+
+
+@given(instances())
+def test_any_number_of_moves_makes_the_highest_reader_that_is_touched_lower_or_none(
+    instance: dict[str, object],
+) -> None:
+    """So no two owners alternate, however often they are decided."""
+    before = solved(instance, moves_max=0).owner
+    instance["splits"] = sorted(before)
+    if not before:
+        return
+    after = solved(instance, previous=before, moves_max=None, per_cluster=False).owner
+    touched = {reader for key in before if before[key] != after[key] for reader in (before[key], after[key])}
+    if touched:
+        was, now = levels(instance, before), levels(instance, after)
+        assert max(now[one] for one in touched) < max(was[one] for one in touched)
+
+
+@given(st.integers(2, 6), st.data())
+def test_equal_splits_go_where_that_is_worth_it(readers: int, data: st.DataObject) -> None:
+    """At the end no reader could give as many of them as that takes to the lowest ones."""
+    counts = data.draw(st.lists(st.integers(0, 12), min_size=readers, max_size=readers))
+    clusters = data.draw(st.lists(st.sampled_from("abc"), min_size=sum(counts), max_size=sum(counts)))
+    gain_percent = data.draw(st.integers(0, 40))
+    owners = [reader for reader, count in enumerate(counts) for _ in range(count)]
+    splits = [SplitId(cluster, "t", number) for number, cluster in enumerate(clusters)]
+    found = by_rate(
+        sorted(splits),
+        range(readers),
+        dict.fromkeys(splits, 1),
+        previous=dict(zip(splits, owners, strict=True)),
+        eligible={},
+        capacity={},
+        per_cluster=False,
+        gain_percent=gain_percent,
+        moves_max=1000,
+    )
+    counts = [sum(one == reader for one in found.owner.values()) for reader in range(readers)]
+    least = Fraction(len(splits) * gain_percent, 100 * readers)
+    highest = max(counts)
+    # The highest load that is lower by more than the gain, and whether the others have room for what is above it.
+    lower = ceil(highest - least) - 1
+    room = sum(max(0, lower - count) for count in counts)
+    mean = Fraction(len(splits), readers)
+    assert highest <= mean + least or lower < 0 or highest - lower > room
 
 
 @given(instances(), st.integers(1, 12))

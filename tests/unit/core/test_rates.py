@@ -127,6 +127,24 @@ def test_moves_of_the_last_hour_survive_a_restart() -> None:
     assert one.state.rate_moves == made
 
 
+def test_before_the_time_is_told_no_move_of_the_hour_is_made() -> None:
+    one = Query(2, 8, moves_per_hour=4)
+    one.batch(*[10] * 8)
+    one.batch(*[100] * 8)
+    first = one.owners()
+    heavy = [900 if owner == 0 else 100 for owner in first.values()]
+    splits = {
+        key: split._replace(rate=rate) for (key, split), rate in zip(one.state.splits.items(), heavy, strict=True)
+    }
+    one.restart(replace(one.commit(), splits=splits))
+    one.register()
+    one.discover(EAST, t=8)
+    assert one.owners() == first
+    one.tell(TimePassed(BEGIN_MS + 10 * MINUTE_MS), SettingsChanged(replace(one.state.settings, gain_percent=3)))
+    assert one.owners() != first
+    assert [minute for minute, _ in one.state.rate_moves or ()] == [BEGIN_MS // MINUTE_MS + 10]
+
+
 def test_more_readers_get_their_share_at_once() -> None:
     one = Query(2, 12)
     one.batch(*[10] * 12)

@@ -15,7 +15,8 @@ from evensplit.core.model import Readable, SplitId
 
 @dataclass(frozen=True, slots=True)
 class RateOwners:
-    """`owner`: split -> reader, without splits that no reader may read. `level`: more moves would change nothing."""
+    """`owner`: split -> reader, without splits that no reader may read. `level`: no other move was found that is worth
+    it, however many there may be."""
 
     owner: Mapping[SplitId, int]
     level: bool
@@ -37,6 +38,7 @@ def by_rate(
 
     Args:
         splits: in the order of their ids.
+        readers: ascending.
         weight: split -> what it brings, at least 1.
         previous: split -> its reader. Where that is not there, or may not read it, the split is placed anew.
         eligible: reader -> what it may read; one that is not named may read everything.

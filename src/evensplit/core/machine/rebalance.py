@@ -147,7 +147,11 @@ def _by_rate(
     most = rates.moves_max(settings.moves_per_hour, len(load))
     moves_max: int | None = 0
     if level and settings.policy == BALANCED:
-        moves_max = None if dealt else rates.moves_left(state.rate_moves or (), most, transaction.now_ms)
+        moves_max = None
+        if not dealt:
+            # As long as the time is not known, nobody knows which moves are of the last hour.
+            timed = transaction.session.now_ms is not None
+            moves_max = rates.moves_left(state.rate_moves or (), most, transaction.now_ms) if timed else 0
     if not readers or not load:
         return {}
     found = by_rate(
