@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -13,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.core.assign.by_rate import RateOwners, by_rate
-from evensplit.core.assign.rate_proof import problems, prove
-from evensplit.core.model import Cluster, Readable, SplitId
+from evensplit.core.assign.rate_proof import RateProof, problems, prove
+from evensplit.core.model import Cluster, Readable, SplitId, Topic
 
 split_ids = st.builds(SplitId, st.sampled_from(["a", "b"]), st.sampled_from(["t", "u"]), st.integers(0, 9))
 
@@ -23,7 +24,7 @@ split_ids = st.builds(SplitId, st.sampled_from(["a", "b"]), st.sampled_from(["t"
 def instances(draw: st.DrawFn) -> dict[str, object]:
     splits = sorted(draw(st.sets(split_ids, min_size=1, max_size=24)))
     readers = tuple(range(draw(st.integers(1, 6))))
-    named = st.sampled_from([Cluster("a"), Cluster("b")])
+    named = st.sampled_from([Cluster("a"), Cluster("b"), Topic("a", "t"), Topic("b", "u"), splits[0], splits[-1]])
     return {
         "splits": splits,
         "readers": readers,
@@ -44,7 +45,8 @@ def solved(instance: Mapping[str, object], **changed: object) -> RateOwners:
 
 def may_read(instance: Mapping[str, object], reader: int, split: SplitId) -> bool:
     eligible: Mapping[int, tuple[Readable, ...]] = instance["eligible"]  # type: ignore[assignment]
-    return reader not in eligible or Cluster(split.cluster) in eligible[reader]
+    named = {split, Topic(split.cluster, split.topic), Cluster(split.cluster)}
+    return reader not in eligible or not named.isdisjoint(eligible[reader])
 
 
 def valid(instance: Mapping[str, object]) -> dict[SplitId, int]:
@@ -183,6 +185,31 @@ def test_no_owners_are_below_the_bound(instance: dict[str, object]) -> None:
     every = (dict(zip(splits, owners, strict=True)) for owners in product(*able))
     best = min(max(levels(instance, owner).values()) for owner in every)
     assert float(proof.bound) <= best * (1 + 1e-9)
+
+
+@given(st.integers(1, 7), st.integers(1, 500), st.lists(st.integers(1, 5), min_size=1, max_size=3))
+def test_where_all_bring_the_same_some_owners_are_at_the_bound(count: int, weight: int, rooms: list[int]) -> None:
+    splits, readers, capacity = (
+        [SplitId("a", "t", at) for at in range(count)],
+        range(len(rooms)),
+        dict(enumerate(rooms)),
+    )
+    weights = dict.fromkeys(splits, weight)
+    proof = prove(dict.fromkeys(splits, 0), readers, weights, {}, capacity)
+    every = (Counter(owners) for owners in product(readers, repeat=count))
+    best = min(max(Fraction(weight * loads[one], capacity[one]) for one in readers) for loads in every)
+    assert proof.bound == best
+
+
+def test_two_of_the_heaviest_share_a_reader() -> None:
+    weights = {SplitId("a", "t", at): weight for at, weight in enumerate((60, 50, 40, 1))}
+    owner = {key: at % 2 for at, key in enumerate(weights)}
+    proof = prove(owner, (0, 1), weights, {}, {})
+    assert proof == RateProof(Fraction(100), Fraction(90), (0, 1), 3)
+    assert problems(proof, owner, (0, 1), weights, {}, {}) == ()
+    for wrong in (replace(proof, heaviest=2), replace(proof, heaviest=4), replace(proof, bound=Fraction(89))):
+        (said,) = problems(wrong, owner, (0, 1), weights, {}, {})
+        assert said.startswith("the bound is given as")
 
 
 @given(instances(), st.integers(1, 100))

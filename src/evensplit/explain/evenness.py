@@ -6,9 +6,11 @@ settings: `hash` promises nothing, and can be even all the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import groupby
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -64,11 +66,10 @@ class Evenness:
         counts = self._counts()
         if self.work is None:
             return counts
-        busiest, least = f"{float(self.work.level_max):,.0f}", f"{float(self.work.bound):,.0f}"
         each = " for each part of its capacity" if self.settings.capacities else ""
+        busiest = _amount(self.work.level_max)
         return (
-            f"by work, the busiest reader has {busiest} offsets a minute{each}, where {least} is the least possible "
-            f"({self.work.gap:.1%} above it); by counts, {counts}"
+            f"by work, the busiest reader has {busiest} offsets a minute{each}, {_far(self.work)}; by counts, {counts}"
         )
 
     def _counts(self) -> str:
@@ -125,6 +126,20 @@ class Evenness:
         if self.settings.policy == STICKY or self.settings.rebalance == ALWAYS:
             return f"policy={self.settings.policy} allows this"
         return f"rebalance={self.settings.rebalance} allows this"
+
+
+def _far(proof: RateProof) -> str:
+    """How far the largest load is from what is proven: the least possible where it is that, else what none is below."""
+    if proof.level_max == proof.bound:
+        bound = f"{_amount(proof.bound)} is the least possible"
+    else:
+        bound = f"no owners are below {_amount(proof.bound, floor)}"
+    return f"where {bound} ({proof.gap:.1%} above it)"
+
+
+def _amount(load: Fraction, whole: Callable[[Fraction], int] = round) -> str:
+    """Its digits, as far as they matter; the last one by `whole`."""
+    return f"{whole(load):,}" if load >= 100 or load.denominator == 1 else f"{whole(10 * load) / 10:,}"
 
 
 @dataclass(frozen=True, slots=True)
