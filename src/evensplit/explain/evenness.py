@@ -48,11 +48,20 @@ class Evenness:
     """Why nothing is proven."""
     work: RateProof | None = None
     """With `balance=rate`: how even the readers' work is, as far as rates are known."""
+    parts: RateProof | None = None
+    """With `capacity`, as long as no rates are known: the same, where each split brings 1."""
 
     @property
     def even(self) -> bool | None:
-        """Whether no owners would be more even; None: not known."""
-        return None if self.certificate is None else self.certificate.even
+        """Whether no owners would be more even; None: not known.
+
+        Where owners are balanced by work: whether it is proven that no owners lower the largest load by more than
+        `gain_percent` of the least possible.
+        """
+        proof = self.work or self.parts
+        if proof is None:
+            return None if self.certificate is None else self.certificate.even
+        return 100 * proof.level_max <= (100 + self.settings.gain_percent) * proof.bound
 
     @property
     def promised(self) -> bool:
@@ -62,17 +71,28 @@ class Evenness:
         return self.settings.rebalance == ALWAYS and self.settings.policy in EXACT and self.settings.policy != STICKY
 
     def statement(self) -> str:
-        """Say how even the owners are by counts and, where they are balanced by work, by that."""
-        counts = self._counts()
-        if self.work is None:
-            return counts
+        """Say how even the owners are: by work where they are balanced by that, else by counts."""
         each = " for each part of its capacity" if self.settings.capacities else ""
-        busiest = _amount(self.work.level_max)
-        return (
-            f"by work, the busiest reader has {busiest} offsets a minute{each}, {_far(self.work)}; by counts, {counts}"
-        )
+        if self.parts is not None:
+            have = f"{_amount(self.parts.level_max)} partition{'' if self.parts.level_max == 1 else 's'}{each}"
+            said = "no rates are known yet, so each partition weighs the same: the fullest reader has"
+            return f"{said} {have}, {_far(self.parts)}; {self._moved()}"
+        if self.work is None:
+            return self._by_counts()
+        have = f"by work, the busiest reader has {_amount(self.work.level_max)} offsets a minute{each}"
+        proof = self.certificate
+        if proof is None or proof.even:
+            return f"{have}, {_far(self.work)}; by counts, {self._by_counts()}"
+        # Work that is even may well be uneven by counts: that is no fault, and no other counts would do.
+        counts = f"by counts, {self.load_min:,} to {proof.load_max:,} partitions per reader ({self._allowed()})"
+        return f"{have}, {_far(self.work)}; {self._moved()}; {counts}"
 
-    def _counts(self) -> str:
+    def _moved(self) -> str:
+        """Say how many moves there were, where a split could have stayed."""
+        moved = self.certificate.moved if self.certificate is not None else 0
+        return f"{counted(moved, 'partition') if moved else 'no partition'} moved that could have stayed"
+
+    def _by_counts(self) -> str:
         """Say in a sentence how even the owners are, and how many moves that took.
 
         A move counts if the partition could have stayed: its reader is still there, and may still read it.
@@ -93,9 +113,7 @@ class Evenness:
             even = f"less even than possible: the fullest reader has {have}, and {proof.load_max_bound:,} would do"
         else:
             even = f"less even than possible: the sum of squares is {proof.squares}, and could be {proof.squares_bound}"
-        moved = f"{partitions if proof.moved else 'no partition'} moved that could have stayed"
-        if self.settled:
-            moved += ", and only a move could make it more even"
+        moved = self._moved() + (", and only a move could make it more even" if self.settled else "")
         return f"{even}; {moved}{'' if self.promised else f' ({self._allowed()})'}"
 
     def to_json(self) -> dict[str, Any]:
@@ -158,7 +176,9 @@ class Ownership:
     """reader -> what it may read; a reader that is not in it may read everything."""
     settings: Settings
     weights: Mapping[SplitId, int] = field(default_factory=dict)
-    """With `balance=rate`: what each split brings; empty as long as that is not known."""
+    """With `balance=rate`: what each split brings; empty as long as they are counted."""
+    rated: bool = False
+    """Whether `weights` are rates; if not, each is 1."""
 
 
 def ownership(before: EnumeratorState, after: EnumeratorState) -> Ownership:
@@ -166,6 +186,11 @@ def ownership(before: EnumeratorState, after: EnumeratorState) -> Ownership:
     load = list(after.load())
     splits = [split.id for split in load]
     known = map(as_named(before, after).get, splits)
+    rated, weighed = any(split.rate for split in load), False
+    if after.settings.balance == RATE:
+        # As owners are decided: by rates from the first time on, and with capacities before.
+        dealt = after.rate_moves is not None and rated
+        weighed = dealt or bool(after.settings.capacities) or rates.is_known(load)
     return Ownership(
         splits,
         [split.owner for split in load],
@@ -173,7 +198,8 @@ def ownership(before: EnumeratorState, after: EnumeratorState) -> Ownership:
         after.assigned_readers,
         after.eligible,
         after.settings,
-        rates.weights(load) if after.settings.balance == RATE and rates.is_known(load) else {},
+        rates.weights(load) if weighed else {},
+        weighed and rated,
     )
 
 
@@ -224,8 +250,9 @@ def _proven(held: Ownership, cluster: str | None) -> Evenness:
         several = "partitions are with readers that may not read them"
         unknown = f"{counted(astray, one, several)} now"
         return Evenness(cluster, held.settings, unknown=unknown)
-    work = prove(owners, readers, held.weights, there, dict(held.settings.capacities)) if held.weights else None
-    return Evenness(cluster, held.settings, *_certified(problem, owner, held.settings.policy), work=work)
+    proof = prove(owners, readers, held.weights, there, dict(held.settings.capacities)) if held.weights else None
+    found = Evenness(cluster, held.settings, *_certified(problem, owner, held.settings.policy))
+    return replace(found, work=proof) if held.rated else replace(found, parts=proof)
 
 
 def _certified(problem: Problem, owner: IntArray, policy: str) -> tuple[int, Certificate, bool]:
