@@ -146,6 +146,13 @@ class Evenness:
         return f"rebalance={self.settings.rebalance} allows this"
 
 
+def overall(found: Sequence[Evenness]) -> tuple[bool | None, RateProof | None]:
+    """Whether all of these are even (None: that is not known), and of their works the furthest above its bound."""
+    even, works = [one.even for one in found], [one.work for one in found if one.work is not None]
+    work = max(works, key=lambda one: (one.gap, one.level_max), default=None)
+    return None if not even or None in even else all(even), work
+
+
 def _far(proof: RateProof) -> str:
     """How far the largest load is from what is proven: the least possible where it is that, else what none is below."""
     if proof.level_max == proof.bound:

@@ -11,6 +11,7 @@ from itertools import islice
 
 from evensplit.core.model import Lifecycle
 from evensplit.explain.batch import ClusterView
+from evensplit.observe.even_metrics import EVEN_METRICS, of_owners
 from evensplit.observe.metric import CLUSTERS_MAX, OTHERS, Metric, Names, Sample
 from evensplit.observe.recorder import BEGINNINGS, RUNS, Begun, QueryStatus, SourceStatus
 from evensplit.observe.sink_metrics import SINK_METRICS, of_sink
@@ -102,18 +103,7 @@ METRICS = (
         _SOURCE,
         "What one reader goes through while it reads, over the last five batches: offsets of the busiest reader.",
     ),
-    Metric(
-        "evensplit_spread_splits",
-        "gauge",
-        _SOURCE,
-        "Difference between the most and the fewest partitions of a reader.",
-    ),
-    Metric(
-        "evensplit_even",
-        "gauge",
-        _SOURCE,
-        "1 if the assignment is proven to be as even as possible, 0 if a more even one exists. No sample if not known.",
-    ),
+    *EVEN_METRICS,
     Metric(
         "evensplit_held",
         "gauge",
@@ -258,7 +248,6 @@ def _of_state(state: str, labels: tuple[str, ...]) -> Iterator[Sample]:
 def _of_source(one: SourceStatus, labels: tuple[str, ...]) -> Iterator[Sample]:
     view = one.view
     last, found, totals, settings = view.last, view.explanation, view.totals, view.last.end.settings
-    even = [proof.even for proof in found.evenness]
     needed = view.readers_needed(one.heard_ms if one.stage is QueryStatus.IDLE else None)
     values: dict[str, float | None] = {
         "evensplit_batches_total": totals.batches,
@@ -276,12 +265,11 @@ def _of_source(one: SourceStatus, labels: tuple[str, ...]) -> Iterator[Sample]:
         "evensplit_readers_needed": None if needed is None else needed.readers,
         "evensplit_arriving_offsets_per_second": None if needed is None else needed.arriving,
         "evensplit_reader_offsets_per_second": None if needed is None else needed.speed,
-        "evensplit_spread_splits": found.spread,
-        "evensplit_even": None if not even or None in even else all(even),
         "evensplit_unreachable_clusters": sum(bool(cluster.unreachable) for cluster in found.clusters),
     }
     yield Sample("evensplit_source_info", (*labels, view.source.query_id, settings.policy, settings.plan), 1)
     yield from (Sample(name, labels, value) for name, value in values.items() if value is not None)
+    yield from of_owners(found, labels)
     yield from (Sample("evensplit_held", (*labels, limit, scope), 1) for limit, scope in found.held[:HELD_MAX])
 
 

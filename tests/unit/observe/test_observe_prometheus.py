@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from evensplit.core.model import Held
 from evensplit.core.state.codec import encode
+from evensplit.core.state.settings import RATE, Settings
 from evensplit.explain.record_counts import Counted, RecordCounts
 from evensplit.observe import metrics as module
 from evensplit.observe.metric import OTHERS, Metric, Names
@@ -139,8 +140,10 @@ def test_the_table_is_what_is_exported(recorder: Recorder) -> None:
     counted(recorder, held=(Held("maxBytesPerTrigger", "east"),))
     (known,) = recorder.watched()
     last = known.view.last
-    later = replace(last, number=last.number + 1, at_ms=(last.at_ms or 0) + 10_000)
-    recorder.add(later, encode(last.end), heard_ms=later.at_ms)
+    splits = {key: split._replace(rate=100) for key, split in last.end.splits.items()}
+    end = replace(last.end, settings=Settings(balance=RATE), splits=splits)
+    later = replace(last, number=last.number + 1, at_ms=(last.at_ms or 0) + 10_000, end=end)
+    recorder.add(later, encode(end), heard_ms=later.at_ms)
     writes(recorder, report())
     families = list(text_string_to_metric_families(exported(recorder, partitions=True)))
     seen: dict[str, Metric] = {}
