@@ -15,7 +15,15 @@ from evensplit.explain.split_history import SplitHistory, describe_split
 from evensplit.observe.dashboard.view.chart import make_chart
 from evensplit.observe.dashboard.view.formatting import exact, short
 from evensplit.observe.dashboard.view.grid import make_grid
-from evensplit.observe.dashboard.view.proofs import OVER, advised, needed_now, proofs
+from evensplit.observe.dashboard.view.proofs import (
+    OVER,
+    advised,
+    busiest,
+    needed_now,
+    proofs,
+    said_of_plan,
+    told_settings,
+)
 from evensplit.observe.dashboard.view.query import PageQuery
 from evensplit.observe.dashboard.view.status import awaited, status_of, status_of_begun, status_of_sink
 from evensplit.observe.dashboard.view.writing import written
@@ -168,6 +176,7 @@ def live(watched: SourceStatus, params: PageQuery, splits: Splits, sink: SinkVie
         "grid": make_grid(found, here, {one.reader: one.offsets for one in explanation.readers}, moved),
         "chart": make_chart(view.work),
         "proofs": [*proofs(view), *advised(watched)],
+        "settings": told_settings(view.last.end.settings),
         "happenings": happenings,
         "happenings_known": len(kinds),
         "kinds": [(kind, kind in here.kinds, here.toggled(kind)) for kind in _kinds(view, here)],
@@ -212,7 +221,6 @@ def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
     """The numbers at the top, for a source with so many splits."""
     view = watched.view
     explanation, totals = view.explanation, view.totals
-    work = view.work[-1] if view.work else None
     unknown = sum(one.lag_unknown for one in explanation.clusters)
     lags = [one.lag_sum for one in explanation.clusters if one.lag_sum is not None]
     # Splits that are retained or were read to their ends have no lag.
@@ -238,14 +246,7 @@ def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
             f"{counted(splits, 'partition')}; the fullest reader has {explanation.spread:,} more than the emptiest"
             f"{'' if needed is None else f'. {needed.sentence()}'}",
         ),
-        Tile(
-            "Busiest reader",
-            f"{explanation.plan.offsets_max / work.share:.0%}" if work is not None and work.share else "-",
-            "of an equal share" if work is not None and work.share else "",
-            f"{exact(explanation.plan.offsets_max)} of {exact(explanation.offsets)} offsets"
-            f"{'; plan=level would cut them' if explanation.plan.levels else ''}",
-            explanation.advice() or "Offsets of the busiest reader in the last batch, against an equal share",
-        ),
+        _busiest(view),
         Tile(
             "Moves",
             short(sum(totals.moves.values())),
@@ -262,6 +263,28 @@ def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
             "bad" if lost else "",
         ),
     ]
+
+
+def _busiest(view: View) -> Tile:
+    """The busiest reader of the last batch, against an equal share, or its share by its capacity."""
+    found, most = view.explanation, busiest(view)
+    work = view.work[-1] if view.work else None
+    advice = said_of_plan(view)
+    offsets = f"{{}} of {exact(found.offsets)} offsets"
+    better = "; plan=level would cut them" if found.plan.levels and advice else ""
+    if most is not None:
+        reader, part = most
+        more = f"{offsets.format(exact(reader.offsets))}, reader {reader.reader}{better}"
+        title = advice or "Offsets of the busiest reader in the last batch, against its share by capacity"
+        return Tile("Busiest reader", f"{part:.0%}", "of its share by capacity", more, title)
+    share = work.share if work is not None else 0
+    return Tile(
+        "Busiest reader",
+        f"{found.plan.offsets_max / share:.0%}" if share else "-",
+        "of an equal share" if share else "",
+        f"{offsets.format(exact(found.plan.offsets_max))}{better}",
+        advice or "Offsets of the busiest reader in the last batch, against an equal share",
+    )
 
 
 def _rate(watched: SourceStatus) -> Tile:
