@@ -12,6 +12,7 @@ from evensplit.core.loss_text import describe_loss, extent, verdict
 from evensplit.core.machine.events import Event
 from evensplit.core.machine.trace import describe
 from evensplit.core.model import Loss, Split, SplitId
+from evensplit.core.state.settings import RATE
 from evensplit.core.state.state import EnumeratorState, as_named, new_losses, renamed_clusters
 from evensplit.core.text import counted
 
@@ -83,7 +84,8 @@ class Changes:
         for topic, found in _by_topic([(one.split, one) for one in self.discoveries]):
             shown = found if len(found) <= PARTITIONS_SHOWN_MAX else ()
             parts = ", ".join(f"{one.split.partition} → {_reader(one.owner)}" for one in shown)
-            lines.append(f"discovered {topic}: partition {parts or _numbers([one.split.partition for one in found])}")
+            what = f"partition {parts}" if parts else _partitions([one.split for one in found])
+            lines.append(f"discovered {topic}: {what}")
         for keys, said, why in (
             (self.recreated, "recreated", ": the topic was deleted and created anew; read from its beginning"),
             (self.returned, "returned", ": continues where it stopped"),
@@ -92,8 +94,7 @@ class Changes:
             (self.forgotten, "forgotten", ": away for longer than positions are kept; new if it comes back"),
         ):
             lines.extend(
-                f"{said} {topic}: partition {_numbers([key.partition for key in found])}{why}"
-                for topic, found in _by_topic([(key, key) for key in keys])
+                f"{said} {topic}: {_partitions(found)}{why}" for topic, found in _by_topic([(key, key) for key in keys])
             )
         lines.extend(self._moved())
         lines.extend(f"{verdict(loss)} {loss.split}: {told(loss)}" for loss in self.losses[:LINES_MAX])
@@ -108,8 +109,7 @@ class Changes:
         lines: list[str] = []
         left = len(self.moves)
         for (cluster, topic, source, target, reason), keys in islice(groups.items(), LINES_MAX):
-            numbers = _numbers([key.partition for key in keys])
-            what = str(keys[0]) if len(keys) == 1 else f"{cluster}/{topic}: partition {numbers}"
+            what = str(keys[0]) if len(keys) == 1 else f"{cluster}/{topic}: {_partitions(keys)}"
             lines.append(f"moved {what} from reader {source} to reader {target}: {reason}")
             left -= len(keys)
         return [*lines, f"moved {counted(left, 'more partition')}"] if left else lines
@@ -269,7 +269,8 @@ def _reason(before: EnumeratorState, after: EnumeratorState) -> str:
         return f"{counted(added, 'new partition')} made the readers uneven"
     if added < 0:
         return f"{counted(-added, 'partition')} fewer made the readers uneven"
-    return "the readers were uneven"
+    by_work = after.settings.balance == RATE and after.rate_moves is not None
+    return f"the readers were uneven{' by work' if by_work else ''}"
 
 
 def _by_topic(found: Sequence[tuple[SplitId, Any]]) -> list[tuple[str, list[Any]]]:
@@ -279,16 +280,17 @@ def _by_topic(found: Sequence[tuple[SplitId, Any]]) -> list[tuple[str, list[Any]
     return list(groups.items())
 
 
-def _numbers(partitions: Sequence[int]) -> str:
-    """Ascending partition numbers, three or more neighbours as one: `0-2, 7`."""
+def _partitions(splits: Sequence[SplitId]) -> str:
+    """The numbers of one topic's partitions, ascending, three or more neighbours as one: `partitions 0-2, 7`."""
     runs: list[list[int]] = []
-    for partition in partitions:
+    for partition in (one.partition for one in splits):
         if runs and runs[-1][-1] + 1 == partition:
             runs[-1].append(partition)
         else:
             runs.append([partition])
     shown = [f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs[:PARTITIONS_SHOWN_MAX]]
-    return ", ".join(shown) + (f", … {len(partitions)} in all" if len(runs) > PARTITIONS_SHOWN_MAX else "")
+    more = f", … {len(splits)} in all" if len(runs) > PARTITIONS_SHOWN_MAX else ""
+    return f"partition{'' if len(splits) == 1 else 's'} {', '.join(shown)}{more}"
 
 
 def _reader(owner: int | None) -> str:

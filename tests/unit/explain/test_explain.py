@@ -240,7 +240,7 @@ def test_what_is_lost_and_created_anew_is_told_once() -> None:
     found = changes(before, after)
     assert found.recreated == tuple(after.splits)
     assert found.sentences() == (
-        "recreated c/a: partition 0, 1: the topic was deleted and created anew; read from its beginning",
+        "recreated c/a: partitions 0, 1: the topic was deleted and created anew; read from its beginning",
         "lost c/a/1: the topic was deleted and created anew. How many offsets from 20 on were lost is not known",
     )
     assert happened(SplitId("c", "a", 1), before, after) == (
@@ -259,14 +259,14 @@ def test_long_stories_are_told_in_few_lines() -> None:
     before, after = state_of(1, names), state_of(2, {**names, **dict.fromkeys(list(names)[500:], 1)})
     moved = changes(before, after).sentences()
     (line,) = moved
-    assert line.startswith("moved c/a: partition ")
+    assert line.startswith("moved c/a: partitions ")
     assert line.endswith(" from reader 0 to reader 1: the number of readers went from 1 to 2")
     assert len(line) < 400
     (found,) = changes(EnumeratorState(), before).sentences()
-    assert found == "discovered c/a: partition 0-999"
+    assert found == "discovered c/a: partitions 0-999"
     gaps = with_splits(state_of(1, {f"a{2 * number}": 0 for number in range(100)}), removed_at_ms=1)
     (line,) = changes(with_splits(gaps, removed_at_ms=None), gaps).sentences()
-    assert "partition 0, 2, 4," in line
+    assert "partitions 0, 2, 4," in line
     assert "62, … 100 in all: no longer" in line
 
 

@@ -20,7 +20,7 @@ from evensplit.core.machine.events import (
 )
 from evensplit.core.machine.trace import describe, summary
 from evensplit.core.model import Split, SplitId
-from evensplit.core.state.settings import Settings
+from evensplit.core.state.settings import RATE, Settings
 from evensplit.core.state.state import EnumeratorState, Registration, Session
 from evensplit.explain.changes import changes, loads, why
 from tests.support.enumeration import EAST, ONE, TWO, Enumeration, listed
@@ -45,15 +45,21 @@ def test_what_came_and_went() -> None:
     before = state(2, a0=None, a1=None)
     away = with_splits(before, removed_at_ms=7)
     assert changes(before, away).sentences() == (
-        "retained c/a: partition 0, 1: no longer read; positions are kept for a time",
+        "retained c/a: partitions 0, 1: no longer read; positions are kept for a time",
     )
-    assert changes(away, before).sentences() == ("returned c/a: partition 0, 1: continues where it stopped",)
+    assert changes(away, before).sentences() == ("returned c/a: partitions 0, 1: continues where it stopped",)
     assert changes(before, with_splits(before, finished=True)).sentences() == (
-        "finished c/a: partition 0, 1: read to the end",
+        "finished c/a: partitions 0, 1: read to the end",
     )
     assert changes(away, state(2, a0=None)).sentences() == (
         "returned c/a: partition 0: continues where it stopped",
         "forgotten c/a: partition 1: away for longer than positions are kept; new if it comes back",
+    )
+
+
+def test_several_partitions_that_move_alike_are_several() -> None:
+    assert changes(state(2, a4=0, a5=0, a6=0), state(2, a4=1, a5=0, a6=1)).sentences() == (
+        "moved c/a: partitions 4, 6 from reader 0 to reader 1: the readers were uneven",
     )
 
 
@@ -76,6 +82,10 @@ def test_reasons_for_a_move() -> None:
     assert reason(state(2, a0=0, a1=0, a2=0), after) == "1 partition fewer made the readers uneven"
     assert reason(state(2, a0=0, a1=0, a2=0, a3=0), after) == "2 partitions fewer made the readers uneven"
     assert reason(before, after) == "the readers were uneven"
+    by_rate = replace(after, settings=Settings(balance=RATE))
+    assert reason(replace(before, settings=by_rate.settings), by_rate) == "the readers were uneven"
+    dealt = replace(by_rate, rate_moves=())
+    assert reason(replace(before, settings=by_rate.settings), dealt) == "the readers were uneven by work"
 
 
 def test_nothing_happened() -> None:
