@@ -28,6 +28,32 @@ def is_under(split: SplitId, held: Held) -> bool:
     return held.scope in ("", split.cluster, f"{split.cluster}/{split.topic}")
 
 
+def over(split: SplitId, held: Sequence[Held]) -> tuple[Held, ...]:
+    """Those of `held` that may have kept more of `split` from being read.
+
+    Of the limits on offsets and bytes they are the narrowest around it: where that of its topic was reached, the topic
+    stopped there, whatever else was reached later. Alignment that waits for what other limits hold is left out where
+    one of these is around the split.
+    """
+    caps = [one for one in held if one.limit != ALIGNMENT and is_under(split, one)]
+    depth = max((_depth(one) for one in caps), default=0)
+    waits = [one for one in held if one.limit == ALIGNMENT and is_under(split, one) and (one.scope or not caps)]
+    return (*waits, *(one for one in caps if _depth(one) == depth))
+
+
 def held_sentence(held: Sequence[Held]) -> str:
-    """All of them, such as `held: maxOffsetsPerTrigger, maxBytesPerTrigger of cluster eu`; empty if there is none."""
-    return f"held: {some([held_by(one) for one in held], SHOWN_MAX)}" if held else ""
+    """All of them, such as `held by maxOffsetsPerTrigger, maxBytesPerTrigger of cluster eu`; empty if there is none.
+
+    Alignment comes last, with all that it waits for.
+    """
+    caps = [held_by(one) for one in held if one.limit != ALIGNMENT]
+    waited = [one.scope for one in held if one.limit == ALIGNMENT]
+    named = some([one for one in waited if one], SHOWN_MAX)
+    aligned = [f"{ALIGNMENT}, which waits for {named}" if named else ALIGNMENT] if waited else []
+    parts = [some(caps, SHOWN_MAX), *aligned] if caps else aligned
+    return f"held by {', and '.join(parts)}" if parts else ""
+
+
+def _depth(held: Held) -> int:
+    """How narrow a limit is: 0 of all, 1 of a cluster, 2 of a topic."""
+    return bool(held.scope) + ("/" in held.scope)

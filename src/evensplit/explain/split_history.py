@@ -10,7 +10,7 @@ from evensplit.core.batch.plan import batch_ranges, plan_batch
 from evensplit.core.model import Held, Lifecycle, Split, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.changes import happened, lost_records
-from evensplit.explain.held import held_by, held_sentence, is_under
+from evensplit.explain.held import ALIGNMENT, held_by, held_sentence, over
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,6 @@ class Reading:
     """The first offset after it."""
     instead_of: int | None = None
     """The reader that would have read it, but had too few offsets in the batch; None: nobody else."""
-    held: tuple[Held, ...] = ()
-    """The limits that kept the batch from reading more, and that the split is under."""
 
     def sentence(self) -> str:
         """Say which offsets were read, and by which reader."""
@@ -46,13 +44,13 @@ class Reading:
         *others, last_reader = map(str, self.readers)
         by = f"readers {', '.join(others)} and {last_reader}" if others else f"reader {last_reader}"
         instead = "" if self.instead_of is None else f", as reader {self.instead_of} had few (readerOffsetsMin)"
-        held = held_sentence(self.held)
-        return f"{what} read by {by}{instead}{held and f'; {held}'}"
+        return f"{what} read by {by}{instead}"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One batch that changed something, or several in a row in which the same readers went on reading."""
+    """One batch that changed something, or several in a row that go on alike: the same readers read it under the same
+    limits, or nothing was read of it."""
 
     first: BatchEnd
     last: BatchEnd
@@ -60,10 +58,17 @@ class Entry:
     """What happened to the split, in the words of `changes.happened`."""
     reading: Reading | None
     """What was read of it; None: nothing."""
+    held: tuple[Held, ...] = ()
+    """The limits around the split that kept the batches from reading all that there was, ascending. It may have been
+    at its end all the same, since states do not say where logs end."""
 
     def sentences(self) -> tuple[str, ...]:
-        """The changes and the reading, one line each."""
-        return self.changes if self.reading is None else (*self.changes, self.reading.sentence())
+        """The changes and the reading, one line each, and what held the batches."""
+        if self.reading is None and not self.held:
+            return self.changes
+        read = "nothing was read of it" if self.reading is None else self.reading.sentence()
+        batches = "the batch was" if self.first is self.last else "the batches were"
+        return (*self.changes, f"{read}; {batches} {held_sentence(self.held)}" if self.held else read)
 
     def to_json(self) -> dict[str, Any]:
         """All of it but the states, in JSON's own types."""
@@ -81,8 +86,8 @@ class Entry:
                 "start": reading.start,
                 "end": reading.end,
                 "insteadOf": reading.instead_of,
-                "held": [held_by(one) for one in reading.held],
             },
+            "held": [held_by(one) for one in self.held],
         }
 
 
@@ -151,36 +156,68 @@ def describe_split(split: Split | None) -> str:
 
 
 def _go_on(chapters: list[Entry], split: SplitId, before: EnumeratorState, end: BatchEnd) -> None:
-    """Add the batch that ends with `end`. Reading that only continues extends the chapter before."""
-    changes, reading = happened(split, before, end.state), _reading(split, before, end.state)
-    if changes or reading is None:
-        if changes:
-            chapters.append(Entry(end, end, changes, reading))
+    """Add the batch that ends with `end`. One that only goes on as the chapter before extends that."""
+    changes, (reading, held) = happened(split, before, end.state), _reading(split, before, end.state)
+    if not (changes or reading or held):
         return
-    latest = chapters[-1] if chapters else None
-    if latest is not None and not latest.changes and latest.reading is not None:
-        earlier = latest.reading
-        if replace(earlier, start=reading.start, end=reading.end) == reading and earlier.end == reading.start:
-            chapters[-1] = Entry(latest.first, end, (), replace(earlier, end=reading.end))
-            return
-    chapters.append(Entry(end, end, (), reading))
+    entry = Entry(end, end, changes, reading, held)
+    joined = _joined(chapters[-1], entry) if chapters else None
+    if joined is None:
+        chapters.append(entry)
+    else:
+        chapters[-1] = joined
 
 
-def _reading(key: SplitId, before: EnumeratorState, after: EnumeratorState) -> Reading | None:
-    """The offsets of one split that one batch read, and their readers."""
+def _joined(earlier: Entry, later: Entry) -> Entry | None:
+    """Both as one chapter; None if they are not alike. Whom alignment waits for changes with each batch."""
+    if earlier.changes or later.changes:
+        return None
+    one, other, reading = earlier.reading, later.reading, None
+    if one is not None and other is not None:
+        if replace(one, start=other.start, end=other.end) != other or one.end != other.start:
+            return None
+        if _limits(earlier) != _limits(later):
+            return None
+        reading = replace(one, end=other.end)
+    elif one is not other:
+        return None
+    return Entry(earlier.first, later.last, (), reading, tuple(sorted({*earlier.held, *later.held})))
+
+
+def _limits(entry: Entry) -> list[Held]:
+    """The limits, whomever alignment waits for; ascending."""
+    return sorted({Held(ALIGNMENT) if one.limit == ALIGNMENT else one for one in entry.held})
+
+
+def _reading(key: SplitId, before: EnumeratorState, after: EnumeratorState) -> tuple[Reading | None, tuple[Held, ...]]:
+    """The offsets of one split that one batch read, and their readers; and what held the batch, around that split."""
     if not after.readers:
-        return next((Reading((), *part[1:]) for part in batch_ranges(before, after) if part.split == key), None)
+        return next((Reading((), *part[1:]) for part in batch_ranges(before, after) if part.split == key), None), ()
     # Its reader depends on the ranges of all the others.
     plan = plan_batch(before, after)
     found = [(one.reader, part) for one in plan.readers for part in one.ranges if part.split == key]
+    # A batch that reads nothing leaves what held the one before.
+    held = over(key, after.held) if plan.offsets else ()
     if not found:
-        return None
+        return None, held if _may_go_on(key, after) else ()
     readers = tuple(reader for reader, _ in found)
     owners = [one.splits[key].owner for one in (after, before) if key in one.splits]
     owner = next((one for one in owners if one is not None), None)
     is_joined = owner is not None and (plan.joined.get(owner),) == readers
-    held = tuple(one for one in after.held if is_under(key, one))
-    return Reading(readers, found[0][1].start, found[-1][1].end, owner if is_joined else None, held)
+    return Reading(readers, found[0][1].start, found[-1][1].end, owner if is_joined else None), held
+
+
+def _may_go_on(key: SplitId, after: EnumeratorState) -> bool:
+    """Whether the batch, which read nothing of this split, may have left something of it.
+
+    Limits alone let one offset at least of each split be read that has any, so without alignment it has none.
+    """
+    split = after.splits.get(key)
+    if split is None or not split.active or split.position is None:
+        return False
+    if split.stop is not None and split.position >= split.stop:
+        return False
+    return after.reached_ms is not None or any(one.limit == ALIGNMENT for one in after.held)
 
 
 def _plain(split: Split | None) -> dict[str, Any] | None:

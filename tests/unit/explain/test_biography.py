@@ -167,6 +167,7 @@ def test_as_json() -> None:
                 "lastMs": 0,
                 "changes": ["was discovered", "starts at 5", "was given to reader 0"],
                 "reading": None,
+                "held": [],
             },
             {
                 "firstBatch": 1,
@@ -174,7 +175,8 @@ def test_as_json() -> None:
                 "firstMs": 1_000,
                 "lastMs": 1_000,
                 "changes": [],
-                "reading": {"readers": [0], "start": 5, "end": 8, "insteadOf": None, "held": []},
+                "reading": {"readers": [0], "start": 5, "end": 8, "insteadOf": None},
+                "held": [],
             },
         ],
         "now": {
