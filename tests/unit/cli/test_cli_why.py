@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from evensplit.checkpoint import offset_log
 from evensplit.checkpoint.files import batches_of
 from evensplit.checkpoint.offset_log import read_offset_log
 from evensplit.cli.group import evensplit
-from evensplit.core.model import ClusterState, Split, SplitId
+from evensplit.core.model import ClusterState, Held, Split, SplitId
 from evensplit.core.state.codec import encode
 from evensplit.core.state.state import EnumeratorState
 from tests.support.histories import line, write_batch
@@ -103,6 +104,38 @@ def test_the_story_as_json(kept: Path) -> None:
         {"readers": [1], "start": 800, "end": 900, "insteadOf": None},
     ]
     assert [chapter["held"] for chapter in story["chapters"]] == [[], [], []]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_what_is_waited_for_is_shown_in_full(tmp_path: Path, width: int) -> None:
+    waited = f"{'d' * 60}/{'u' * 249}/1234567"
+    write(tmp_path, 0, line(state(0)))
+    write(tmp_path, 1, line(replace(state(5), held=(Held("alignment", waited),))))
+    shown = run(tmp_path, "orders/0", width=width)
+    assert "…" not in shown
+    assert waited in "".join(shown.split())
+
+
+def test_nothing_of_a_checkpoint_gets_to_the_terminal_raw(tmp_path: Path) -> None:
+    forged = "x\x1b[2J\nNow, after batch 9: forged"
+    key = SplitId(f"east{forged}", "orders", 0)
+    found = EnumeratorState(
+        1, {key.cluster: ClusterState(key.cluster, ("host:1",), False, True)}, begun=True, assigned_readers=(0,)
+    )
+    for number in range(2):
+        end = replace(found, splits={key: Split(key, "id", number, None, 0)}, held=(Held(forged),))
+        write(tmp_path, number, line(end))
+    shown = run(tmp_path, "orders/0")
+    assert "\x1b" not in shown
+    assert "\nNow, after batch 9" not in shown
+    assert shown.startswith("eastx\\x1b[2J\\nNow, after batch 9: forged/orders/0\n")
+    assert "held by x\\x1b[2J\\nNow, after batch 9: forged" in " ".join(shown.split())
+    for other in ("orders/1", "order/0", "clicks/7"):
+        said = CliRunner().invoke(evensplit, ["why", str(tmp_path), other])
+        assert said.exit_code == 1
+        assert "forged" in said.output
+        assert "\x1b" not in said.output
+        assert said.output.strip().count("\n") == 0
 
 
 def test_what_spark_writes_beside_the_files_is_left_alone(kept: Path) -> None:

@@ -17,6 +17,7 @@ from rich.text import Text
 from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
 from evensplit.cli.usage import ending, form_option, watched
 from evensplit.core.model import SplitId
+from evensplit.core.text import plain
 from evensplit.explain.split_history import Entry, SplitHistory, describe_split, split_history
 from evensplit.times import time_of
 
@@ -73,14 +74,14 @@ def why(checkpoint: Path, split: Wanted, form: str) -> None:
     keys = [key for key in known if split.means(key)]
     if len(keys) > 1:
         raise click.ClickException(
-            f"{split} is in several clusters; say which: {', '.join(map(str, keys[:SUGGESTIONS_MAX]))}"
+            plain(f"{split} is in several clusters; say which: {', '.join(map(str, keys[:SUGGESTIONS_MAX]))}")
         )
     if not keys and split.cluster is not None:
         # It may have come and gone in between.
         keys = [SplitId(split.cluster, split.topic, split.partition)]
     found = [(source, story) for key in keys for source in log.sources if (story := _story(log, source, key))]
     if not found:
-        raise click.ClickException(_unknown(split, known, log))
+        raise click.ClickException(plain(_unknown(split, known, log)))
     if form == "json":
         click.echo(json.dumps(_plain(checkpoint, log, found), indent=1))
     else:
@@ -116,12 +117,12 @@ def _page(log: OffsetLog, found: Sequence[tuple[str, SplitHistory]]) -> Group:
     parts: list[Text | Table] = []
     for source, story in found:
         where = f", source {source} of the query" if len(log.sources) > 1 else ""
-        parts.append(Text(f"{story.split}{where}", "bold"))
+        parts.append(Text(plain(f"{story.split}{where}"), "bold"))
         parts.append(_table(story))
         parts.append(Text(f"Now, after batch {last}: {describe_split(story.now)}.", "bold"))
     if not log.committed:
         parts.append(Text(f"Batch {last} is planned, but Spark has not committed it yet."))
-    parts.extend(Text(f"Note: {note}.") for note in log.notes)
+    parts.extend(Text(f"Note: {plain(note)}.") for note in log.notes)
     return Group(*parts)
 
 
@@ -129,7 +130,7 @@ def _table(story: SplitHistory) -> Table:
     table = Table(box=SIMPLE)
     table.add_column("batch", no_wrap=True)
     table.add_column("planned (UTC)", no_wrap=True)
-    table.add_column("what happened")
+    table.add_column("what happened", overflow="fold")
     rows = [(chapter.first.batch, _row(chapter)) for chapter in story.chapters]
     if story.known_from:
         stood = "not there" if story.before is None else f"already there; {describe_split(story.before)}"
@@ -145,7 +146,7 @@ def _row(chapter: Entry) -> tuple[str, str, str]:
     times = (
         time_of(first.planned_ms) if first is last else f"{time_of(first.planned_ms)} to\n{time_of(last.planned_ms)}"
     )
-    return batches, times, "\n".join(chapter.sentences())
+    return batches, times, "\n".join(map(plain, chapter.sentences()))
 
 
 def _plain(checkpoint: Path, log: OffsetLog, found: Sequence[tuple[str, SplitHistory]]) -> dict[str, object]:
