@@ -114,13 +114,11 @@ def _page(kept: CheckpointHistory, views: dict[str, View], *, splits: bool) -> G
 
 
 def _table(*headings: str, title: str = "") -> Table:
-    """A table; columns whose headings begin with a # are numbers."""
+    """A table; columns whose headings begin with a # are numbers. Where it is narrow, they fold: one that is cut
+    would be another number."""
     table = Table(box=SIMPLE, title=Text(title, "bold") if title else None, title_justify="left")
     for heading in headings:
-        if heading.startswith("#"):
-            table.add_column(heading[1:], justify="right", no_wrap=True)
-        else:
-            table.add_column(heading, overflow="fold")
+        table.add_column(heading.removeprefix("#"), justify="right" if heading[:1] == "#" else "left", overflow="fold")
     return table
 
 

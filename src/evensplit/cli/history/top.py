@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 import click
+from rich.bar import Bar
 from rich.box import SIMPLE
 from rich.console import Console, Group
 from rich.live import Live
@@ -201,7 +202,7 @@ def _clusters(now: _Now, source: str, view: View, splits: list[SplitView], rows:
     table = Table(box=SIMPLE)
     table.add_column("cluster", overflow="fold")
     for heading in ("partitions", "offsets/s", *(("lag",) if now.ends.asked else ())):
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(heading, justify="right", overflow="fold")
     table.add_column("")
     rates, lags = view.rates(), lag_by_cluster(splits)
     for one in view.explanation.clusters[: rows or CLUSTERS_MAX]:
@@ -218,15 +219,16 @@ def _readers(view: View, rows: int | None) -> Table:
     """The work of each reader in the last batch, beside the level line."""
     work = view.work[-1]
     table = Table(box=SIMPLE)
-    table.add_column("reader", justify="right")
+    table.add_column("reader", justify="right", overflow="fold")
     for heading in ("partitions", "offsets in the last batch"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column(f"its share is {work.share:,.0f}" if work.offsets_sum else "", no_wrap=True)
+        table.add_column(heading, justify="right", overflow="fold")
+    share = f"its share is {work.share:,.0f}" if work.offsets_sum else ""
+    table.add_column(share, overflow="fold", max_width=max(20, len(share)))
     most = max(work.offsets.values(), default=0)
     readers = view.explanation.readers
     shown = READERS_MAX if rows is None else rows
     for one in readers[:shown]:
-        bar = Text("█" * round(20 * one.offsets / most), "cyan") if most else Text()
+        bar = Bar(most, 0, one.offsets, color="cyan") if most else ""
         table.add_row(cell(one.reader), cell(one.splits), cell(one.offsets), bar)
     if rest := readers[shown:]:
         table.add_row(
@@ -244,7 +246,7 @@ def _slowest(now: _Now, splits: list[SplitView], rows: int | None) -> Table:
     table = Table(box=SIMPLE)
     table.add_column("largest lag" if lag else "most to read", overflow="fold")
     for heading in ("reader", "next offset", "in the last batch", *(("lag",) if lag else ())):
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(heading, justify="right", overflow="fold")
     for one in _most(splits, lag=lag)[:rows]:
         behind = (cell(one.lag),) if lag else ()
         owner = cell("" if one.owner is None else one.owner)
