@@ -41,6 +41,12 @@ def over(split: SplitId, held: Sequence[Held]) -> tuple[Held, ...]:
     return (*waits, *(one for one in caps if _depth(one) == depth))
 
 
+def without_partitions(held: Sequence[Held]) -> tuple[Held, ...]:
+    """The same, each once, with the topic where alignment waits for a partition: that may be another in each batch."""
+    named = (one._replace(scope=one.scope.rsplit("/", 1)[0]) if one.scope.count("/") > 1 else one for one in held)
+    return tuple(dict.fromkeys(named))
+
+
 def held_sentence(held: Sequence[Held]) -> str:
     """All of them, such as `held by maxOffsetsPerTrigger, maxBytesPerTrigger of cluster eu`; empty if there is none.
 

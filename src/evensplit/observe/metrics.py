@@ -12,6 +12,7 @@ from itertools import islice
 from evensplit.core.model import Lifecycle
 from evensplit.explain.batch import ClusterView
 from evensplit.observe.even_metrics import EVEN_METRICS, of_owners
+from evensplit.explain.held import without_partitions
 from evensplit.observe.metric import CLUSTERS_MAX, OTHERS, Metric, Names, Sample
 from evensplit.observe.recorder import BEGINNINGS, RUNS, Begun, QueryStatus, SourceStatus
 from evensplit.observe.sink_metrics import SINK_METRICS, of_sink
@@ -109,8 +110,15 @@ METRICS = (
         "gauge",
         (*_SOURCE, "limit", "scope"),
         "1 for each limit that kept the last batch from reading all that there was: an option, and what it is of, "
-        "a cluster or a topic, empty for the whole batch. With `alignment`, it is what the others wait for. "
-        f"{HELD_MAX} at most.",
+        "a cluster or a topic, empty for the whole batch. With `alignment`, it is what the others wait for; it is a "
+        f"partition only if partitions have series. {HELD_MAX} at most.",
+    ),
+    Metric(
+        "evensplit_reached_timestamp_seconds",
+        "gauge",
+        _SOURCE,
+        "The time that the last batch reached with `alignment`, by the records' timestamps, as Unix time: nothing that "
+        "is unread is older, unless timestamps run backwards in a partition. No sample without `alignment`.",
     ),
     Metric(
         "evensplit_unreachable_clusters", "gauge", _SOURCE, "Clusters that did not answer when the query last looked."
@@ -224,7 +232,7 @@ def samples(
         source = one.view.source
         labels = (called[source.query_id], str(source.number))
         yield from _of_state(_state(one.stage, waits=one.view.waits), labels)
-        yield from _of_source(one, labels)
+        yield from _of_source(one, labels, partitions=partitions)
         yield from _summed_up(one.view, labels, partitions=partitions)
         yield from _of_clusters(one.view, labels)
         yield from _of_readers(one.view, labels)
@@ -245,7 +253,7 @@ def _of_state(state: str, labels: tuple[str, ...]) -> Iterator[Sample]:
     return (Sample("evensplit_source_state", (*labels, one), one == state) for one in STATES)
 
 
-def _of_source(one: SourceStatus, labels: tuple[str, ...]) -> Iterator[Sample]:
+def _of_source(one: SourceStatus, labels: tuple[str, ...], *, partitions: bool) -> Iterator[Sample]:
     view = one.view
     last, found, totals, settings = view.last, view.explanation, view.totals, view.last.end.settings
     needed = view.readers_needed(one.heard_ms if one.stage is QueryStatus.IDLE else None)
@@ -265,12 +273,14 @@ def _of_source(one: SourceStatus, labels: tuple[str, ...]) -> Iterator[Sample]:
         "evensplit_readers_needed": None if needed is None else needed.readers,
         "evensplit_arriving_offsets_per_second": None if needed is None else needed.arriving,
         "evensplit_reader_offsets_per_second": None if needed is None else needed.speed,
+        "evensplit_reached_timestamp_seconds": _seconds(last.end.reached_ms),
         "evensplit_unreachable_clusters": sum(bool(cluster.unreachable) for cluster in found.clusters),
     }
     yield Sample("evensplit_source_info", (*labels, view.source.query_id, settings.policy, settings.plan), 1)
     yield from (Sample(name, labels, value) for name, value in values.items() if value is not None)
     yield from of_owners(found, labels)
-    yield from (Sample("evensplit_held", (*labels, limit, scope), 1) for limit, scope in found.held[:HELD_MAX])
+    held = tuple(dict.fromkeys(found.held)) if partitions else without_partitions(found.held)
+    yield from (Sample("evensplit_held", (*labels, limit, scope), 1) for limit, scope in held[:HELD_MAX])
 
 
 def _summed_up(view: View, labels: tuple[str, ...], *, partitions: bool) -> Iterator[Sample]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evensplit.core.model import Held, SplitId
-from evensplit.explain.held import held_by, held_sentence, is_under, over
+from evensplit.explain.held import held_by, held_sentence, is_under, over, without_partitions
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,17 @@ def test_alignment_to_other_limits_is_not_what_keeps_what_is_under_them() -> Non
     waits = Held("alignment", "us/orders/3")
     assert over(SplitId("us", "orders", 3), (waits, of_topic)) == ()
     assert over(SplitId("eu", "orders", 3), (waits, of_topic)) == (waits, of_topic)
+
+
+def test_partitions_are_named_by_their_topics() -> None:
+    held = (
+        Held("alignment", "eu/orders/0"),
+        Held("alignment", "eu/orders/1"),
+        Held("alignment", "us"),
+        Held("x", "a/b"),
+    )
+    assert without_partitions(held) == (
+        Held("alignment", "eu/orders"),
+        Held("alignment", "us"),
+        Held("x", "a/b"),
+    )

@@ -103,13 +103,13 @@ def test_of_partitions_only_if_they_are_asked_for(recorder: Recorder) -> None:
     assert value(found, "partition_lag_offsets", cluster="west", topic="orders", partition="0") is None
 
 
-def counted(recorder: Recorder, *, held: tuple[Held, ...] = ()) -> None:
+def counted(recorder: Recorder, *, held: tuple[Held, ...] = (), reached_ms: int | None = None) -> None:
     """Have the recorder take in the same batch as of another run whose tasks counted some records, but not all, and
-    which limits held back."""
+    which limits held back, or which reached a time."""
     (known,) = recorder.watched()
     last = known.view.last
     batch = replace(last, run_id="counted", counts=RecordCounts({"east": Counted(3, 1)}, complete=False))
-    batch = replace(batch, end=replace(last.end, held=held))
+    batch = replace(batch, end=replace(last.end, held=held, reached_ms=reached_ms))
     recorder.add(batch, encode(batch.end), heard_ms=1_020_400)
 
 
@@ -119,6 +119,25 @@ def test_limits_that_held_a_batch_back(recorder: Recorder) -> None:
     found = parsed(exported(recorder))
     assert value(found, "held", limit="maxBytesPerTrigger", scope="east") == 1
     assert value(found, "held", limit="maxOffsetsPerTrigger", scope="") == 1
+
+
+def test_the_partition_that_alignment_waits_for_has_a_series_only_where_partitions_have(recorder: Recorder) -> None:
+    """Else each partition of a topic would get one, for good, as soon as another batch waits for it."""
+    waits = [Held("alignment", f"east/orders/{number}") for number in range(2)]
+    counted(recorder, held=(*waits, Held("maxBytesPerTrigger", "east/orders")))
+    found = parsed(exported(recorder))
+    assert value(found, "held", limit="alignment", scope="east/orders") == 1
+    assert value(found, "held", limit="alignment", scope="east/orders/0") is None
+    assert value(found, "held", limit="maxBytesPerTrigger", scope="east/orders") == 1
+    found = parsed(exported(recorder, partitions=True))
+    assert value(found, "held", limit="alignment", scope="east/orders") is None
+    assert [value(found, "held", limit="alignment", scope=one.scope) for one in waits] == [1, 1]
+
+
+def test_the_time_that_has_been_reached(recorder: Recorder) -> None:
+    assert value(parsed(exported(recorder)), "reached_timestamp_seconds") is None
+    counted(recorder, reached_ms=1_700_000_000_500)
+    assert value(parsed(exported(recorder)), "reached_timestamp_seconds") == 1_700_000_000.5
 
 
 def test_records_that_are_counted(recorder: Recorder) -> None:
@@ -137,7 +156,7 @@ def test_records_that_are_counted(recorder: Recorder) -> None:
 
 def test_the_table_is_what_is_exported(recorder: Recorder) -> None:
     """Each metric of the table has a value, and each value is of one in it, with its kind, its help and its labels."""
-    counted(recorder, held=(Held("maxBytesPerTrigger", "east"),))
+    counted(recorder, held=(Held("maxBytesPerTrigger", "east"),), reached_ms=1_000)
     (known,) = recorder.watched()
     last = known.view.last
     splits = {key: split._replace(rate=100) for key, split in last.end.splits.items()}
