@@ -19,7 +19,7 @@ from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.changes import Changes, Move, changes, told
 from evensplit.explain.evenness import Evenness, evenness
-from evensplit.explain.held import held_by, held_sentence
+from evensplit.explain.held import held_json, held_sentence
 from evensplit.explain.reader_loads import ReaderLoad, reader_loads
 from evensplit.explain.record_counts import RecordCounts
 from evensplit.explain.written import WriteReport
@@ -199,7 +199,7 @@ class Explanation:
             "clusters": [one.to_json() for one in self.clusters],
             "counts": None if self.counts is None else self.counts.to_json(),
             "written": None if self.written is None else self.written.to_json(),
-            "held": [{"limit": one.limit, "scope": one.scope, "what": held_by(one)} for one in self.held],
+            "held": held_json(self.held),
             "notices": list(self.notices),
             "sentences": list(self.sentences()),
         }

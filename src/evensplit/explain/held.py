@@ -60,6 +60,11 @@ def held_sentence(held: Sequence[Held]) -> str:
     return f"held by {', and '.join(parts)}" if parts else ""
 
 
+def held_json(held: Sequence[Held]) -> list[dict[str, str]]:
+    """All of them, in JSON's own types."""
+    return [{"limit": one.limit, "scope": one.scope, "what": held_by(one)} for one in held]
+
+
 def _depth(held: Held) -> int:
     """How narrow a limit is: 0 of all, 1 of a cluster, 2 of a topic."""
     return bool(held.scope) + ("/" in held.scope)

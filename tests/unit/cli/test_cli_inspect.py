@@ -18,6 +18,7 @@ from evensplit.checkpoint.history import CheckpointHistory, read_history
 from evensplit.cli.history import top
 from evensplit.cli.live import log_ends
 from evensplit.cli.live.lags import LogEnds
+from evensplit.core.model import Held
 from evensplit.core.state.settings import RATE, Settings
 from evensplit.errors import ClusterUnreachable
 from evensplit.observe.recorder import Recorder
@@ -46,6 +47,29 @@ def test_owners_by_rate_are_shown_with_what_readers_take(tmp_path: Path) -> None
     shown, _ = read_checkpoint("inspect", place)
     assert "offsets a minute, by rate" in shown
     assert 'capacity {"0": 2, "1": 2}' in " ".join(shown.split())
+
+
+def test_what_held_the_last_batch_and_the_time_that_it_reached(tmp_path: Path) -> None:
+    before, end = history()[-2:]
+    aligned = replace(end, held=(Held("alignment", "west/clicks/0"),), reached_ms=1_700_000_000_000)
+    place = write(tmp_path / "aligned", [before, aligned])
+    held = "The last batch was held by alignment, which waits for west/clicks/0."
+    reached = "Reached 2023-11-14 22:13:20 UTC, by the records' timestamps (alignment)."
+    for command in (("inspect",), ("top", "--once")):
+        name, *options = command
+        lines = read_checkpoint(name, place, *options)[0].splitlines()
+        assert lines[lines.index(held) + 1] == reached
+    (source,) = inspected(place)["sources"]
+    assert (source["reachedMs"], source["last"]["held"][0]["scope"]) == (1_700_000_000_000, "west/clicks/0")
+    (source,) = json.loads(read_checkpoint("top", place, "--format", "json", "--once")[0])["sources"]
+    assert (source["reachedMs"], source["held"]) == (
+        1_700_000_000_000,
+        [{"limit": "alignment", "scope": "west/clicks/0", "what": "alignment, which waits for west/clicks/0"}],
+    )
+    plain = write(tmp_path / "plain", [before, end])
+    for name in ("inspect", "top"):
+        assert not {"Reached", "held"} & set(read_checkpoint(name, plain)[0].split())
+    assert inspected(plain)["sources"][0]["reachedMs"] is None
 
 
 @pytest.mark.parametrize("columns", [60, 80])
@@ -195,12 +219,15 @@ def test_the_last_batches_alone(place: Path) -> None:
 
 
 def test_what_is_shown_fits_the_terminal(tmp_path: Path) -> None:
-    kept = read_history(write(tmp_path, [state({(f"c{one}", "t"): [0] * 9 for one in range(40)}, 90)] * 2))
+    before, end = (state({(f"c{one}", "t"): [at] * 9 for one in range(40)}, 90) for at in (0, 5))
+    aligned = replace(end, held=(Held("alignment", "c1/t/0"),), reached_ms=1_700_000_000_000)
+    kept = read_history(write(tmp_path, [before, aligned]))
     for height, lines_max in ((24, 24), (40, 40), (100, 100)):
         console = Console(width=100, height=height, force_terminal=False)
         with console.capture() as captured:
             console.print(top._page(top._Now(kept, kept.views, LogEnds(), 0), height))
         assert len(captured.get().splitlines()) <= lines_max
+        assert "held by alignment" in captured.get()
 
 
 def test_how_many_readers_are_needed_is_known_by_when_batches_were_done(place: Path) -> None:

@@ -102,8 +102,7 @@ def _page(kept: CheckpointHistory, views: dict[str, View], *, splits: bool) -> G
             parts.append(Text(f"Proven of the owners: {plain(where + one.statement())}."))
         if advice := view.explanation.advice():
             parts.append(Text(f"In the last batch {advice}."))
-        if view.explanation.held:
-            parts.append(Text(f"The last batch was {plain(held_sentence(view.explanation.held))}."))
+        parts.extend(how_far(view))
         parts.append(Text(_settings(view)))
         for reader, able in view.last.end.eligible.items():
             named = ", ".join(plain(_named(one)) for one in able) or "nothing"
@@ -111,6 +110,16 @@ def _page(kept: CheckpointHistory, views: dict[str, View], *, splits: bool) -> G
         parts.extend(_changes(view))
     parts.extend(Text(f"Note: {plain(note)}.") for note in kept.notes)
     return Group(*parts)
+
+
+def how_far(view: View) -> list[Text]:
+    """What held the last batch, and which time is reached, a line each; none where nothing is known of that."""
+    found: list[Text] = []
+    if view.explanation.held:
+        found.append(Text(f"The last batch was {plain(held_sentence(view.explanation.held))}."))
+    if (reached_ms := view.last.end.reached_ms) is not None:
+        found.append(Text(f"Reached {time_of(reached_ms)} UTC, by the records' timestamps (alignment)."))
+    return found
 
 
 def _table(*headings: str, title: str = "") -> Table:
@@ -241,6 +250,7 @@ def _source(view: View, *, splits: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         "readers": state.readers,
         "generation": state.generation,
+        "reachedMs": state.reached_ms,
         "settings": {
             **{option.name: getattr(settings, one) for one, option in KEPT.items() if one != "retention_ms"},
             CAPACITY.name: _capacities(settings),

@@ -24,11 +24,13 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.checkpoint.history import CheckpointHistory
+from evensplit.cli.history.inspect import how_far
 from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
 from evensplit.cli.live.lags import LogEnds, lag_by_cluster, log_ends
 from evensplit.cli.usage import batches_bar, cell, end_with, ending, form_option
 from evensplit.core.text import plain
 from evensplit.errors import CheckpointError
+from evensplit.explain.held import held_json
 from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.observe.source_view import RATE_BATCHES_MAX, SplitView, View
 from evensplit.times import time_of
@@ -39,8 +41,8 @@ READERS_MAX = 20
 CLUSTERS_MAX = 20
 """The most rows of each table, if there is room for them."""
 
-ROWS_LEAST = 3
-LINES_AROUND = 16
+ROWS_LEAST = 2
+LINES_AROUND = 18
 """The least rows of each table, and the lines of a terminal that are not rows of a table."""
 
 BATCHES_READ_MAX = RATE_BATCHES_MAX + 2
@@ -186,6 +188,7 @@ def _page(now: _Now, height: int | None = None) -> Group:
         splits = list(seen.splits())
         tables = (_clusters(now, name, view, splits, rows), _readers(view, rows), _slowest(now, splits, rows))
         parts.extend(tables)
+        parts.extend(how_far(view))
         if (needed := _needed(kept, view, splits)) is not None:
             parts.append(Text(f"{needed.sentence()}."))
     parts.extend(Text(f"Note: {plain(note)}.") for note in kept.notes)
@@ -309,6 +312,8 @@ def _source(now: _Now, name: str, view: View) -> dict[str, Any]:
     rates, lags = view.rates(), lag_by_cluster(splits)
     needed = _needed(now.kept, view, splits)
     return {
+        "held": held_json(view.explanation.held),
+        "reachedMs": view.last.end.reached_ms,
         "readersNeeded": None if needed is None else needed.to_json(),
         "clusters": [
             {
