@@ -11,8 +11,8 @@ from itertools import islice
 
 from evensplit.core.model import Lifecycle
 from evensplit.explain.batch import ClusterView
-from evensplit.observe.even_metrics import EVEN_METRICS, of_owners
 from evensplit.explain.held import without_partitions
+from evensplit.observe.even_metrics import EVEN_METRICS, of_owners
 from evensplit.observe.metric import CLUSTERS_MAX, OTHERS, Metric, Names, Sample
 from evensplit.observe.recorder import BEGINNINGS, RUNS, Begun, QueryStatus, SourceStatus
 from evensplit.observe.sink_metrics import SINK_METRICS, of_sink

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from evensplit.core.model import Cause, Loss, SplitId
+from evensplit.core.model import Cause, Held, Loss, SplitId
 from evensplit.core.state.codec import encode
 from evensplit.core.state.observation import Report
 from evensplit.explain.record_counts import Counted, RecordCounts
@@ -55,6 +55,22 @@ def test_what_stands_at_the_top(recorder: Recorder) -> None:
     assert "took 800 ms 10 rows" in text
     assert "unknown for 10 partitions" in text
     assert "the metadata is 5 min old" in text
+
+
+def test_what_held_the_last_batch_and_what_it_reached_stand_below_the_numbers() -> None:
+    recorder = recorder_of(small, 2)
+    assert "held by" not in shown(recorder).text
+    assert "records' timestamps" not in shown(recorder).text
+    (known,) = recorder.watched()
+    last = known.view.last
+    end = replace(last.end, held=(Held("alignment", "west/<b>/0"),), reached_ms=1_700_000_000_000)
+    recorder.add(replace(last, run_id="aligned", end=end), encode(end))
+    text = shown(recorder).text
+    said = "○ The last batch was held by alignment, which waits for west/<b>/0"
+    reached = "reached 2023-11-14 22:13:20 UTC"
+    places = [text.index(one) for one in ("Losses", said, reached, "Work per reader", "What is proven")]
+    assert places == sorted(places)
+    assert text.count("held by") == 1
 
 
 def test_clusters_say_how_they_are(recorder: Recorder) -> None:

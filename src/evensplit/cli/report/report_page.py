@@ -12,7 +12,7 @@ from evensplit.cli.report.report_charts import plots_of
 from evensplit.core.state.observation import Report
 from evensplit.observe.dashboard.rendering import HERE, render
 from evensplit.observe.dashboard.view.page import tiles
-from evensplit.observe.dashboard.view.proofs import proofs
+from evensplit.observe.dashboard.view.proofs import how_far, proofs
 from evensplit.observe.recorder import QueryStatus, SourceStatus
 from evensplit.observe.source_view import View, look
 
@@ -50,6 +50,7 @@ def _sources(views: Mapping[str, View], failures: Mapping[tuple[str, str], str])
             "name": name,
             "asked": seen != Report(),
             "tiles": tiles(SourceStatus(shown, QueryStatus.UNKNOWN, None), splits),
+            "how_far": how_far(shown),
             "proofs": proofs(shown),
             "clusters": shown.explanation.clusters[:ROWS_MAX],
             "clusters_left": max(0, len(clusters) - ROWS_MAX),

@@ -1,8 +1,9 @@
-"""The lines about what is proven, how the last batch was shared out, and how many readers are needed."""
+"""The lines about what is proven, how the last batch was shared out and how far it went, and about needed readers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from evensplit.core.batch.plan_summary import FAR_TIMES
 from evensplit.core.state.settings import COUNT, GAIN_PERCENT_DEFAULT, LEVEL, Settings
@@ -34,6 +35,13 @@ def proofs(view: View) -> Sequence[tuple[str, str]]:
     if left > 0:
         lines = [*lines[:LINES_MAX], ("off", f"… and {counted(left, 'more cluster')}, each balanced on its own.")]
     return [*lines, *_planned(view)]
+
+
+def how_far(view: View) -> Mapping[str, Any]:
+    """What held the last batch (`held`, a sentence; empty if nothing did), and the time that it reached
+    (`reached_ms`; None if batches are not aligned)."""
+    held = held_sentence(view.explanation.held)
+    return {"held": held and f"The last batch was {held}", "reached_ms": view.last.end.reached_ms}
 
 
 def advised(watched: SourceStatus) -> Sequence[tuple[str, str]]:
@@ -108,6 +116,4 @@ def _planned(view: View) -> Sequence[tuple[str, str]]:
         found.append(("good", few))
     if advice := said_of_plan(view):
         found.append(("off", f"{advice[0].upper()}{advice[1:]}."))
-    if held := held_sentence(view.explanation.held):
-        found.append(("off", f"{held[0].upper()}{held[1:]}."))
     return found
