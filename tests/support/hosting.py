@@ -295,8 +295,6 @@ class Host:
         }
         stops = {key: self.logs[key] for key in sorted({*found, *endless})} if self.settings.bounded else {}
         self.tell(en.OffsetsResolved({key: self.begins[key] for key in found}, stops))
-        known = {key: split.stop for key, split in self.state.splits.items() if key in self.holders}
-        self.stops.update({key: stop for key, stop in known.items() if stop is not None})
 
     def finish(self, process: Process) -> None:
         """A reader says which of its splits it has read to their ends."""

@@ -232,7 +232,8 @@ def may_read(eligible: Mapping[int, tuple[Readable, ...]], reader: int, key: Spl
 def _orders(transaction: Transaction, after: EnumeratorState, claimed: Owners | None) -> list[Effect]:
     """Return the orders to readers: first to stop reading splits, then to begin.
 
-    A reader reads the splits that it owned after the last event, unless it registered with this one: then none.
+    A reader reads the splits that it owned after the last event, unless it registered with this one: then none. Where a
+    split goes on elsewhere than it was read, or has an end now, its reader is to stop, and to begin there.
     """
     earlier, registered = transaction.before.splits, after.session.registrations
     held_by = transaction.before.session.registrations if transaction.before.session.assigned else {}
@@ -242,7 +243,7 @@ def _orders(transaction: Transaction, after: EnumeratorState, claimed: Owners | 
     for key in sorted(transaction.changed):
         known, split = earlier.get(key), transaction.changed[key]
         owner = known.owner if known is not None else None
-        if split is not None and (split.finished or split.owner == owner):
+        if split is not None and (split.finished or (split.owner == owner and not _goes_on_elsewhere(known, split))):
             continue
         if owner is not None and owner in held_by and owner in registered and owner not in fresh:
             revoked.append(Revoke(key, owner))
@@ -255,6 +256,13 @@ def _orders(transaction: Transaction, after: EnumeratorState, claimed: Owners | 
                 before = claimed.get(key) if claimed is not None else known.owner if known is not None else None
                 assigned.append(_order(split, before, after.generation))
     return [*revoked, *assigned]
+
+
+def _goes_on_elsewhere(known: Split | None, split: Split) -> bool:
+    """Whether its reader has been told another position, before records were lost, or no end."""
+    if known is None or known.position is None:
+        return False
+    return split.stop != known.stop or (split.position != known.position and split.position == split.first)
 
 
 def _order(split: Split, previous: int | None, generation: int) -> Assign:
