@@ -225,9 +225,12 @@ def test_a_duration_has_a_unit_and_is_less_than_nothing_only_where_that_means_so
         if right:
             assert value_of(given_as(option, text), option) == 0
         else:
-            assert refused(option, text).startswith(f"{option.name} is {text!r}; expected a number with its unit")
+            assert refused(option, text).startswith(
+                f"{option.name} is {text!r}; expected a number above 0 with its unit"
+            )
     for wrong in ("", "soon", "1.5", "9" * 15 + "d"):
         assert f"{option.name} is {wrong!r}; expected {kind.expected}" in refused(option, wrong)
+    assert kind.expected.startswith("a number above 0 with its unit (ms, s, m, h or d), such as 30s or 1.5h")
 
 
 @pytest.mark.parametrize("option", has_type(Choice))

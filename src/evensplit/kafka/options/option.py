@@ -179,7 +179,7 @@ class Duration(ValueType):
     @property
     def expected(self) -> str:
         zero = f", or 0{' or less' if self.negative else ''} for {self.zero}" if self.zero else ""
-        return f"a number with its unit (ms, s, m, h or d), such as 30s or 1.5h{zero}"
+        return f"a number above 0 with its unit (ms, s, m, h or d), such as 30s or 1.5h{zero}"
 
     def parse(self, value: object) -> int:
         text = str(value).strip()
@@ -195,8 +195,7 @@ class Duration(ValueType):
         return found
 
     def written(self, value: int) -> str:
-        unit = next(one for one in ("d", "h", "m", "s", "ms") if value % UNITS_MS[one] == 0)
-        return f"{value // UNITS_MS[unit]}{unit}" if value else "0"
+        return duration_text(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +350,12 @@ def duration_ms(text: str) -> int | None:
         return None
     exact = Decimal(found[1]) * UNITS_MS[found[2].lower()]
     return int(exact.to_integral_value(ROUND_CEILING))
+
+
+def duration_text(value_ms: int) -> str:
+    """A duration as it is written as an option: in the largest unit of which it is a whole number, such as `90s`."""
+    unit = next(one for one in ("d", "h", "m", "s", "ms") if value_ms % UNITS_MS[one] == 0)
+    return f"{value_ms // UNITS_MS[unit]}{unit}" if value_ms else "0"
 
 
 def _spark_duration_ms(text: str) -> int | None:

@@ -12,6 +12,7 @@ from evensplit.core.model import SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterError
 from evensplit.kafka.admin.protocol import TimedOffset
+from evensplit.kafka.options.option import duration_text
 from evensplit.spark.options.limits import Limits
 from evensplit.spark.poll.cluster_monitor import ClusterMonitor
 from evensplit.spark.poll.scheduler import Scheduler
@@ -230,8 +231,9 @@ def _answer(name: str, future: Future[Mapping[tuple[str, int], TimedOffset]]) ->
 
 def _told(cut: Cut, ahead_ms: int) -> str:
     return (
-        f"records wait for {cut.waits_for}, since they are more than {ahead_ms / 1000:g} s ahead of it (alignment). "
-        "They are read when it has newer records, or is idle (idleTimeout; for one that does not answer, alignmentAway)"
+        f"records wait for {cut.waits_for}, since they are more than {duration_text(ahead_ms)} ahead of it "
+        "(alignment). They are read when it has newer records, or is idle (idleTimeout; for one that does not answer, "
+        "alignmentAway)"
     )
 
 
