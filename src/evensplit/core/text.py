@@ -15,6 +15,11 @@ def some(names: Sequence[object], shown_max: int = 3) -> str:
     return ", ".join((*map(str, names[:shown_max]), *(["…"] if len(names) > shown_max else [])))
 
 
+def expected_of(names: Sequence[object], shown_max: int = 10) -> str:
+    """The end of "expected …" where one of `names` is: `one of 'a', 'b'`, or just the name."""
+    return f"{'one of ' if len(names) > 1 else ''}{some(names, shown_max)}"
+
+
 SAID_CHARACTERS_MAX = 300
 """The most characters shown of a message or a name from a broker or a service."""
 

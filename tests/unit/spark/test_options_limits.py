@@ -179,6 +179,36 @@ def test_a_minimum_is_compared_with_the_limit_of_the_batch() -> None:
     assert found.startswith("minOffsetsPerTrigger is 15, which is higher than the maxOffsetsPerTrigger (6)")
 
 
+@pytest.mark.parametrize(
+    "options, hint",
+    [
+        ({"maxOffsetsPerTrigger": '{"t": 5}'}, 'did you mean {"default": {"t": 5}}?'),
+        ({"maxBytesPerTrigger": '{"t": "64m"}'}, 'did you mean {"default": {"t": "64m"}}?'),
+        ({"maxOffsetsPerTrigger": "5", "priority": '["t"]'}, "did you mean 'default/t'?"),
+        ({"maxOffsetsPerTrigger": "5", "priority": '{"t": 2}'}, "did you mean 'default/t'?"),
+        ({"maxOffsetsPerTrigger": '{"zz": 5}'}, "expected 'default'"),
+        ({"pin": '{"0": ["zz"]}'}, "expected 'default'"),
+        ({"maxOffsetsPerTrigger": '{"t": {"x": 5}}'}, "expected 'default'"),
+    ],
+)
+def test_a_topic_in_the_place_of_a_cluster(options: dict[str, str], hint: str) -> None:
+    (found,) = problems(**options)
+    assert found.endswith(f", which does not exist; {hint}")
+    assert parse(maxOffsetsPerTrigger='{"default": {"t": 5}}').limits.offsets == Caps(None, {Topic("default", "t"): 5})
+
+
+def test_a_topic_in_the_place_of_one_of_several_clusters() -> None:
+    (found,) = problems_of({**TWO, "maxOffsetsPerTrigger": '{"clicks": 5}'})
+    assert found.endswith('; did you mean {"eu": {"clicks": 5}}?')
+    (found,) = problems_of({**TWO, "maxOffsetsPerTrigger": '{"t-1": 5}'})
+    assert found.endswith('; did you mean {"us": {"t-1": 5}}?'), "by the pattern"
+    everything = json.dumps({"east": {"kafka.bootstrap.servers": "e:1", "subscribePattern": ".*"}})
+    (found,) = problems_of({"clusters": everything, "maxOffsetsPerTrigger": '{"eas": 5}'})
+    assert found.endswith("; did you mean 'east'?"), "a pattern may match anything"
+    (found,) = problems_of({**TWO, "maxOffsetsPerTrigger": '{"zz": 5}'})
+    assert found.endswith("; expected one of 'eu', 'us'")
+
+
 def cluster(name: str, **counts: int) -> FakeKafka:
     """A cluster with so many records in a partition of each topic."""
     fake = FakeKafka(name)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evensplit.core.batch.limits import BatchLimits, Caps, Priority, Scope
 from evensplit.core.model import Cluster, Partitions, SplitId, Subscription, Topic, TopicPattern, Topics, matches
-from evensplit.core.text import some
+from evensplit.core.text import expected_of
 from evensplit.spark.options.spec.limits import MAX_BYTES, MAX_OFFSETS, PRIORITY
 from evensplit.spark.options.values import RawOptions, shown
 
@@ -70,8 +71,10 @@ def check_scopes(
         cluster = scope.id if isinstance(scope, Cluster) else scope.cluster
         subscription = subscriptions.get(cluster)
         if cluster not in (names or ()):
+            meant = _meant(given, option, scope, subscriptions, names or ()) if isinstance(scope, Cluster) else ""
             given.problems.append(
-                f"{option} names the cluster {shown(cluster)}, which does not exist; {_hint(cluster, names or ())}"
+                f"{option} names the cluster {shown(cluster)}, which does not exist; "
+                f"{meant or _hint(cluster, names or ())}"
             )
         elif isinstance(scope, Topic) and subscription and not _reads(subscription, scope):
             known = () if isinstance(subscription, TopicPattern) else sorted(_names(subscription))
@@ -85,7 +88,29 @@ def _hint(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"expected one of {some([shown(one) for one in known], 10)}" if known else "leave it out"
+    return f"expected {expected_of([shown(one) for one in known])}" if known else "leave it out"
+
+
+def _meant(
+    given: RawOptions,
+    option: str,
+    scope: Cluster,
+    subscriptions: Mapping[str, Subscription],
+    names: Sequence[str],
+) -> str:
+    """The question whether a topic is meant, with how it is written; empty: no cluster reads a topic of this name.
+
+    A pattern may match anything, so the name of a cluster that is much like it is meant rather than that.
+    """
+    reading = [name for name in sorted(subscriptions) if _reads(subscriptions[name], Topic(name, scope.id))]
+    listing = [name for name in reading if not isinstance(subscriptions[name], TopicPattern)]
+    cluster = next(iter(listing or reading), None)
+    if cluster is None or (not listing and difflib.get_close_matches(scope.id, names)):
+        return ""
+    if option == PRIORITY.name:
+        return f"did you mean {shown(f'{cluster}/{scope.id}')}?"
+    document = given.document(MAX_BYTES if option == MAX_BYTES.name else MAX_OFFSETS) or {}
+    return f"did you mean {json.dumps({cluster: {scope.id: document.get(scope.id)}}, ensure_ascii=False)}?"
 
 
 def _names(subscription: Topics | Partitions) -> Iterable[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from evensplit.core.model import Cluster, Readable, Topic
 from evensplit.core.state.state import READERS_MAX
+from evensplit.core.text import expected_of
 from evensplit.kafka.options.option import Option
 from evensplit.spark.options.per_cluster import cluster_name_problem
 from evensplit.spark.options.spec.query import PIN
@@ -82,7 +83,11 @@ def _targets(given: RawOptions, text: str, listed: Any, clusters: Sequence[str] 
         problem = cluster_name_problem(cluster, "pin")
         if problem is None and clusters is not None and cluster not in clusters:
             close = difflib.get_close_matches(cluster, clusters, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(map(shown, clusters))}"
+            hint = (
+                f"did you mean {close[0]!r}?"
+                if close
+                else f"expected {expected_of([shown(other) for other in clusters])}"
+            )
             problem = f"pin names the cluster {shown(cluster)}, which does not exist; {hint}"
         if problem is None and slash and not TOPIC.fullmatch(topic):
             problem = f"pin names {shown(one)}, where {shown(topic)} cannot be a topic"
