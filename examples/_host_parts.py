@@ -174,6 +174,8 @@ def surroundings(description: str | None) -> Iterator[tuple[Sink, dict[str, str]
         sink = Sink(given.sink or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "sink.sqlite")
         sink.database.executescript(TABLES)
         servers = {cluster: stack.enter_context(filled(cluster)) for cluster in PARTITIONS}
+        print("The numbers below are of records in the sink. They go down where a split is assigned anew: what was")
+        print("written after its position was last told as safe is deleted, and read again.\n", flush=True)
         yield sink, servers, Progress(sink)
 
 
