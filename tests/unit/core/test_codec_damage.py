@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evensplit.core.model import SplitId
+from evensplit.core.model import Held, SplitId
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import READERS_MAX, EnumeratorState
@@ -58,6 +58,36 @@ def test_counts_and_epochs_that_do_not_fit_are_damage(
     bad["clusters"]["east"]["topics"]["orders"][name] = value
     with pytest.raises(CheckpointCorrupt, match="content is not what its format asks for"):
         decode(bad)
+
+
+@pytest.mark.parametrize("value", [2**63, 10**400], ids=["2**63", "10**400"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("revision", "generation", "retentionMs", "tasksMin", "reachedMs", "ratedMs"),
+        *("next", "first", "stop", "epoch", "read", "rate", "recordBytes", "removedAtMs"),
+    ],
+)
+def test_a_number_that_is_too_large_is_damage(monkeypatch: pytest.MonkeyPatch, place: str, value: int) -> None:
+    monkeypatch.setattr("evensplit.core.state.codec._check", lambda text: "same")
+    bad = through_json(encode(replace(counted(), reached_ms=1, rated_ms=1)))
+    columns = bad["clusters"]["east"]["topics"]["orders"]
+    within = (
+        columns if place in ("next", "first", "stop", "epoch", "read", "rate", "recordBytes", "removedAtMs") else bad
+    )
+    within.pop({"first": "sinceFirst", "stop": "toStop"}.get(place), None)
+    within[place] = [value] * 3 if place == "next" else value
+    with pytest.raises(CheckpointCorrupt, match="content is not what its format asks for"):
+        decode(bad)
+
+
+@pytest.mark.parametrize("held", [[["b"], ["a"]], [["a"], ["a"]], [["a", "y"], ["a", "x"]]])
+def test_limits_that_are_not_in_order_are_damage(monkeypatch: pytest.MonkeyPatch, held: list[list[str]]) -> None:
+    monkeypatch.setattr("evensplit.core.state.codec._check", lambda text: "same")
+    good = through_json(encode(replace(counted(), held=(Held("a", "x"), Held("a", "y")))))
+    assert decode(good).held == (Held("a", "x"), Held("a", "y"))
+    with pytest.raises(CheckpointCorrupt, match="held are not in order"):
+        decode({**good, "held": held})
 
 
 def test_a_number_of_batches_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:

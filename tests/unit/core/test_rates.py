@@ -18,7 +18,7 @@ from evensplit.core.machine.events import (
     SettingsChanged,
     TimePassed,
 )
-from evensplit.core.model import Split, SplitId
+from evensplit.core.model import Held, Split, SplitId
 from evensplit.core.policies import POLICIES
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.rates import moves_left, rounded, weights, with_moves
@@ -71,6 +71,14 @@ def test_a_restart_goes_on_from_what_is_written() -> None:
     assert decode(encode(one.state)) == one.state
 
 
+def test_what_held_a_batch_is_kept_in_order_and_once() -> None:
+    one = Query(1, 1)
+    held = (Held("b"), Held("a", "x"), Held("a"), Held("b"))
+    one.tell(BatchOpened(), BatchPlanned({SplitId("east", "t", 0): 5}, held=held))
+    assert one.state.held == (Held("a"), Held("a", "x"), Held("b"))
+    assert decode(encode(one.state)) == one.state
+
+
 def test_an_idle_world_stays_byte_for_byte_the_same() -> None:
     one = Query(2, 2)
     one.batch(100, 100)
@@ -95,6 +103,7 @@ def test_small_changes_change_no_rate_and_slow_ones_arrive() -> None:
     assert rounded(1_010_000, 1000) == 1000
     assert rounded(1_030_000, 1000) == 1024
     assert rounded(1, 0) == 1
+    assert rounded((2**63 - 1) * 1000, 0) == 2**62
     rate = 1000
     for milli in range(1_000_000, 2_000_000, 1000):
         rate = rounded(milli, rate)
@@ -333,7 +342,8 @@ def test_sticky_moves_nothing_for_it_and_without_splits_there_is_nothing_to_deal
     "settings, said",
     [
         (Settings(gain_percent=-1), "gain and moves are -1 and "),
-        (Settings(moves_per_hour=-1), "expected 0 or more"),
+        (Settings(gain_percent=101), "gain and moves are 101 and None; expected 0 to 100 per cent, and 0 or more"),
+        (Settings(moves_per_hour=-1), "0 or more"),
         (Settings(capacities=((0, 0),)), "expected readers from 0, and 1 to 1000 for each"),
         (Settings(capacities=((0, 10**30),)), "expected readers from 0, and 1 to 1000 for each"),
     ],

@@ -239,7 +239,7 @@ def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
     if read:
         # A world in which nothing is read stays the same, byte for byte.
         transaction.reached_ms = state.reached_ms if event.reached_ms is None else event.reached_ms
-        transaction.held = event.held
+        transaction.held = tuple(sorted(frozenset(event.held)))
         if transaction.settings.balance == RATE:
             _measure(transaction, read)
         for key in sorted(event.measured):

@@ -284,7 +284,7 @@ class BatchPlanned:
     reached_ms: int | None = None
     """The time that is reached with it; None: as before."""
     held: tuple[Held, ...] = ()
-    """The limits that keep it from reading all that there is; ascending."""
+    """The limits that keep it from reading all that there is."""
     measured: Mapping[SplitId, tuple[int, int]] = field(default_factory=_Nothing)
     """Split -> offsets, at least 1 each, that tasks have read of it since the last batch that was told with any, and
     the bytes of what they brought. A batch that reads nothing takes none in."""

@@ -284,6 +284,8 @@ def _decode_body(body: Mapping[str, Any], known: Mapping[SplitId, Split]) -> Enu
     in_order(clusters, "clusters")
     assigned_readers = tuple(count(reader, "dealtTo") for reader in body.get("dealtTo", range(readers)))
     in_order(assigned_readers, "dealtTo")
+    held = tuple(Held(*map(word, one)) for one in body.get("held", ()))
+    in_order(held, "held")
     return EnumeratorState(
         readers,
         MappingProxyType(clusters),
@@ -296,7 +298,7 @@ def _decode_body(body: Mapping[str, Any], known: Mapping[SplitId, Split]) -> Enu
         MappingProxyType(decode_pins(body.get("pins", ()))),
         revision,
         count_or_none(body.get("reachedMs"), "reachedMs"),
-        tuple(Held(*map(word, held)) for held in body.get("held", ())),
+        held,
         count_or_none(body.get("ratedMs"), "ratedMs"),
         decode_pairs(body["rateMoves"], "rateMoves") if "rateMoves" in body else None,
     )

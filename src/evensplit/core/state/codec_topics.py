@@ -123,7 +123,9 @@ def decode_topic(
     if isinstance(removed, dict):
         ((time, form),) = removed.items()
         earliest, later = count(int(time), "removedAtMs"), _decode_column(form, "removedAtMs", partitions)
-        removed_at: Iterable[int | None] = [None if ms is None else earliest + ms for ms in later]
+        times = [None if ms is None else earliest + ms for ms in later]
+        counts(present(times), "removedAtMs")
+        removed_at: Iterable[int | None] = times
     else:
         removed_at = repeat(count_or_none(removed, "removedAtMs"))
     keys = list(named(SplitId, zip(repeat(cluster), repeat(topic), partitions, strict=False)))

@@ -24,6 +24,9 @@ MEASURED_MS = 60_000
 DIGITS = 6
 """Rates have so many binary digits: two that are next to each other differ by 1.6 to 3.2 per cent."""
 
+RATE_MAX = 2**62
+"""More is not brought by anything: rounded up, a rate is still a number that a state can have."""
+
 _MILLI = 1000
 
 
@@ -77,11 +80,11 @@ def measured(
 
 
 def rounded(milli: int, rate: int) -> int:
-    """A rate of at least 1 near `milli` / 1000: `rate` itself, unless it is more than three quarters of a step away."""
+    """A rate near `milli` / 1000, 1 to RATE_MAX: `rate` itself, unless it is over three quarters of a step away."""
     step = 1 << max(0, rate.bit_length() - DIGITS)
     if rate and 4 * abs(milli - rate * _MILLI) <= 3 * step * _MILLI:
         return rate
-    whole = max(1, (milli + _MILLI // 2) // _MILLI)
+    whole = min(max(1, (milli + _MILLI // 2) // _MILLI), RATE_MAX)
     bits = max(0, whole.bit_length() - DIGITS)
     return ((whole + (1 << bits >> 1)) >> bits) << bits
 

@@ -65,7 +65,8 @@ class Settings:
     balance: str = COUNT
     """One of BALANCES."""
     gain_percent: int = GAIN_PERCENT_DEFAULT
-    """With RATE: a split moves if that lowers the higher load of two readers by more than so much of the mean load."""
+    """With RATE: a split moves if that lowers the higher load of two readers by more than so much of the mean load; at
+    most 100."""
     moves_per_hour: int | None = None
     """With RATE: so many splits at most move in an hour for more even loads; None: a hundredth of them, rounded up."""
     capacities: tuple[tuple[int, int], ...] = ()
@@ -89,8 +90,11 @@ class Settings:
             found.append(
                 f"balance is {RATE!r} and policy {self.policy!r}; expected one of {', '.join(BY_RATE)} with it"
             )
-        if self.gain_percent < 0 or (self.moves_per_hour or 0) < 0:
-            found.append(f"gain and moves are {self.gain_percent} and {self.moves_per_hour}; expected 0 or more")
+        if not 0 <= self.gain_percent <= 100 or (self.moves_per_hour or 0) < 0:
+            found.append(
+                f"gain and moves are {self.gain_percent} and {self.moves_per_hour}; expected 0 to 100 per cent, and 0 "
+                "or more"
+            )
         if any(reader < 0 or not 1 <= capacity <= CAPACITY_MAX for reader, capacity in self.capacities):
             found.append(f"capacities are {self.capacities}; expected readers from 0, and 1 to {CAPACITY_MAX} for each")
         if self.retention_ms < 0:

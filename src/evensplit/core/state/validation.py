@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, repeat, starmap
-from math import inf
 from operator import ge
 from typing import Any, TypeGuard, TypeVar
 
 from evensplit.core.model import Cause, Cluster, HandedOut, Loss, Readable, SplitId, Topic
+from evensplit.core.text import short
 
 T = TypeVar("T", bound=tuple[Any, ...])
+
+
+COUNT_MAX = 2**63 - 1
+"""The most that a number in a document is: nothing that is counted, and no offset or time of Kafka's, is more."""
 
 
 def is_count(value: object) -> TypeGuard[int]:
@@ -18,11 +22,10 @@ def is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def count(value: object, what: str, most: float = inf) -> int:
+def count(value: object, what: str, most: int = COUNT_MAX) -> int:
     """Return `value`, a whole number from 0 to `most`; otherwise raise ValueError, in which it is called `what`."""
     if not is_count(value) or value > most:
-        upper = "of at least 0" if most == inf else f"from 0 to {most}"
-        raise ValueError(f"{what} is {value!r}, expected a whole number {upper}")
+        raise ValueError(f"{what} is {short(repr(value))}, expected a whole number from 0 to {most}")
     return value
 
 
@@ -32,11 +35,13 @@ def count_or_none(value: object, what: str) -> int | None:
 
 
 def counts(values: Iterable[Any], what: str) -> int:
-    """Return the highest of `values`, which have to be whole numbers of at least 0; -1 if there are none."""
+    """Return the highest of `values`, which have to be whole numbers from 0 to COUNT_MAX; -1 if there are none."""
     listed = list(values)
-    if not set(map(type, listed)) <= {int} or (listed and min(listed) < 0):
-        raise ValueError(f"{what} has other values than whole numbers of at least 0")
-    return max(listed, default=-1)
+    if set(map(type, listed)) <= {int}:
+        highest = max(listed, default=-1)
+        if not listed or (min(listed) >= 0 and highest <= COUNT_MAX):
+            return highest
+    raise ValueError(f"{what} has other values than whole numbers from 0 to {COUNT_MAX}")
 
 
 def present(column: Sequence[Any]) -> Sequence[Any]:
