@@ -75,7 +75,7 @@ def test_a_number_that_is_too_large_is_damage(monkeypatch: pytest.MonkeyPatch, p
     within = (
         columns if place in ("next", "first", "stop", "epoch", "read", "rate", "recordBytes", "removedAtMs") else bad
     )
-    within.pop({"first": "sinceFirst", "stop": "toStop"}.get(place), None)
+    within.pop({"first": "sinceFirst", "stop": "toStop"}.get(place, ""), None)
     within[place] = [value] * 3 if place == "next" else value
     with pytest.raises(CheckpointCorrupt, match="content is not what its format asks for"):
         decode(bad)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -26,9 +27,11 @@ from evensplit.core.model import (
     SplitId,
     StartBy,
     Subscription,
+    TopicPattern,
     matches,
 )
 from evensplit.core.state.state import ReadConflict
+from evensplit.core.state.validation import PARTITION_MAX, wrong_offsets
 from evensplit.errors import TransitionError
 
 
@@ -38,6 +41,9 @@ def clusters_listed(transaction: Transaction, event: ClustersListed) -> None:
     twice = sorted({name for name, following in pairwise(ids) if name == following})
     if twice:
         raise TransitionError(f"clusters were listed twice: {', '.join(twice)}; expected each id once")
+    for listed in event.clusters:
+        if isinstance(listed.subscription, TopicPattern):
+            _check_pattern(listed.id, listed.subscription)
     complete = event.complete and not (event.answer and event.answer == transaction.session.metadata_poll)
     sure = event.confirmed and complete and not transaction.session.listed_all
     for listed in event.clusters:
@@ -110,6 +116,15 @@ def _remove_leaving(transaction: Transaction) -> None:
         transaction.tell(leaving=tuple(kept))
 
 
+def _check_pattern(cluster: str, pattern: TopicPattern) -> None:
+    try:
+        re.compile(pattern.regex)
+    except re.error as error:
+        raise TransitionError(
+            f"cluster {cluster!r} was listed with the pattern {pattern.regex!r}: {error}; expected a regular expression"
+        ) from error
+
+
 def _unwanted(transaction: Transaction, subscriptions: Mapping[str, Subscription]) -> list[SplitId]:
     return [
         key
@@ -159,9 +174,11 @@ def cluster_unreachable(transaction: Transaction, event: ClusterPollFailed) -> N
 
 def partitions_listed(transaction: Transaction, event: PartitionsListed) -> None:
     """Take up new and returned splits, report losses, and note what a complete listing lacks."""
-    wrong = [f"{one.topic}/{one.partition}" for one in event.partitions if one.partition < 0]
+    wrong = [f"{one.topic}/{one.partition}" for one in event.partitions if not 0 <= one.partition <= PARTITION_MAX]
     if wrong:
-        raise TransitionError(f"partitions were listed as {', '.join(wrong)}; expected numbers of at least 0")
+        raise TransitionError(
+            f"partitions were listed as {', '.join(wrong)}; expected numbers from 0 to {PARTITION_MAX}"
+        )
     if not _is_known(transaction, event.cluster):
         return
     if transaction.clusters[event.cluster].removed_at_ms is not None:
@@ -322,13 +339,12 @@ def _recreated(transaction: Transaction, known: Split, topic_id: str) -> Split |
 def offsets_resolved(transaction: Transaction, event: OffsetsResolved) -> None:
     """Note starts and stops. They are final: a second result, late or looked up twice, changes nothing."""
     wrong = [
-        f"the {what} of {key} was resolved to {offsets[key]}"
+        f"the {what} of {one}"
         for what, offsets in (("start", event.starts), ("stop", event.stops))
-        for key in sorted(offsets)
-        if offsets[key] < 0
+        for one in wrong_offsets(offsets)
     ]
     if wrong:
-        raise TransitionError(f"{'; '.join(wrong)}; expected an offset of at least 0")
+        raise TransitionError(f"{', '.join(wrong)} was resolved; expected offsets of at least 0, as Kafka has")
     for key in sorted({*event.starts, *event.stops}):
         split = transaction.get(key)
         if split is None:

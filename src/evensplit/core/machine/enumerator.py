@@ -72,6 +72,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -122,6 +123,7 @@ from evensplit.core.policies import BALANCED
 from evensplit.core.state import rates
 from evensplit.core.state.settings import ALWAYS, DECLARE, LOSSES, RATE
 from evensplit.core.state.state import EnumeratorState, Session
+from evensplit.core.state.validation import COUNT_MAX
 from evensplit.errors import TransitionError
 
 EVENT_LOG_MAX = 8
@@ -174,6 +176,8 @@ def _settings_changed(transaction: Transaction, event: SettingsChanged) -> None:
     invalid = sorted(reader for reader in event.eligible if reader < 0)
     if invalid:
         problems.append(f"eligible readers are {invalid}; expected numbers of at least 0")
+    named = [one for readable in event.eligible.values() for one in readable if isinstance(one, SplitId)]
+    problems.extend(f"readers are pinned to {one}; expected partitions from 0" for one in named if one.partition < 0)
     if problems:
         raise TransitionError("; ".join(problems))
     chosen = event.settings, dict(event.eligible)
@@ -234,6 +238,7 @@ def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
             epoch = _last_epoch(session, key, end)
             begin = min(earlier.get(key, end), position if declares else end)
             transaction.put(split._replace(position=end, epoch=epoch, read_from=begin if begin < end else None))
+    _check_told(event)
     _note_unread(transaction, earlier, frozenset(read))
     transaction.read = tuple(read)
     if read:
@@ -251,6 +256,23 @@ def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
     transaction.begun = True
     declared = (*session.declared, *((transaction.revision, loss) for loss in session.undeclared))
     transaction.tell(declared=declared, undeclared=(), open=False)
+
+
+def _check_told(event: BatchPlanned) -> None:
+    """Raise TransitionError for what comes with a batch and could not be kept."""
+    wrong = [
+        f"{key} has {taken} bytes in {offsets} offsets"
+        for key, (offsets, taken) in event.measured.items()
+        if offsets < 1 or taken < 0
+    ]
+    if event.reached_ms is not None and not 0 <= event.reached_ms <= COUNT_MAX:
+        wrong.append(f"the time {event.reached_ms} ms is reached")
+    if max(event.ends.values(), default=0) > COUNT_MAX:
+        wrong.extend(f"{key} ends at {end}" for key, end in event.ends.items() if end > COUNT_MAX)
+    if any(one >= other for one, other in pairwise(event.held)):
+        wrong.append(f"{', '.join(map(str, event.held))} held it, which do not ascend")
+    if wrong:
+        raise TransitionError(f"a batch was planned with what there cannot be: {'; '.join(wrong)}")
 
 
 def _measure(transaction: Transaction, sizes: Mapping[SplitId, int]) -> None:
@@ -298,8 +320,9 @@ def _last_epoch(session: Session, key: SplitId, offset: int) -> int | None:
     table = tables.get(key) if tables else None
     if not table or session.ends[cluster].get(key, -1) < offset:
         return None
-    # Usually the offset is in the latest epoch, which is the first entry.
-    return table[0].epoch if table[0].start < offset else epoch_before(table, offset)
+    # Usually the offset is in the latest epoch, which is the first entry. Kafka says -1 for one that is not known.
+    latest = table[0]
+    return latest.epoch if latest.start < offset and latest.epoch >= 0 else epoch_before(table, offset)
 
 
 _NEW = None

@@ -61,7 +61,11 @@ class ParallelismChanged:
 
 @dataclass(frozen=True, slots=True)
 class ReaderRegistered:
-    """`reader` has started. It reads nothing until it is told to, whatever it read before."""
+    """`reader` has started. It reads nothing until it is told to, whatever it read before.
+
+    Its number is below that of readers that there are: tell `ParallelismChanged` first. Otherwise only the positions
+    that it reports count, and it is told nothing.
+    """
 
     reader: int
     epoch: int = 0
@@ -79,7 +83,10 @@ class ReaderRegistered:
 
 @dataclass(frozen=True, slots=True)
 class ReaderLost:
-    """`reader` failed in this epoch and is expected back: its splits wait for it."""
+    """`reader` failed in this epoch and is expected back: its splits wait for it.
+
+    Of an earlier epoch than that with which it registered last, this comes too late and changes nothing.
+    """
 
     reader: int
     epoch: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from evensplit.core.policies import BALANCED, BY_RATE, POLICIES
 from evensplit.core.state.reader_schema import NO_SCHEMA, ReaderSchema
@@ -97,6 +98,8 @@ class Settings:
             )
         if any(reader < 0 or not 1 <= capacity <= CAPACITY_MAX for reader, capacity in self.capacities):
             found.append(f"capacities are {self.capacities}; expected readers from 0, and 1 to {CAPACITY_MAX} for each")
+        if any(one >= other for (one, _), (other, _) in pairwise(self.capacities)):
+            found.append(f"capacities are {self.capacities}; expected each reader once, ascending")
         if self.retention_ms < 0:
             found.append(f"the retention is {self.retention_ms} ms; expected 0 (none) or more")
         found.extend(

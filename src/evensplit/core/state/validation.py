@@ -14,6 +14,7 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 
 COUNT_MAX = 2**63 - 1
+PARTITION_MAX = 2**31 - 1
 """The most that a number in a document is: nothing that is counted, and no offset or time of Kafka's, is more."""
 
 
@@ -54,6 +55,12 @@ def flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"a flag is {value!r}, expected true or false")
     return value
+
+
+def wrong_offsets(offsets: Mapping[SplitId, int]) -> list[str]:
+    """The splits that have an offset, or a number, that there cannot be, such as `east/orders/0 at -1`; ascending."""
+    wrong = [key for key, at in offsets.items() if not (0 <= at <= COUNT_MAX and 0 <= key.partition <= PARTITION_MAX)]
+    return [f"{key} at {offsets[key]}" for key in sorted(wrong)]
 
 
 def in_order(keys: Iterable[Any], what: str) -> None:
