@@ -2,54 +2,44 @@
 
     readers = (arriving + lag / LAG_WITHIN_S) / (BUSY_MAX * speed), rounded up
 
-`arriving` and `speed` are offsets per second: by how much the logs grow, and what one reader goes through. A batch
-takes some time whatever it reads. That part is found by a straight line through the batches (seconds by the offsets of
-the busiest reader), if they differ enough in size; otherwise it counts as reading, and the answer is rather too high.
+`arriving` and `speed` are offsets per second: by how much the logs grow, and what one reader goes through.
+
+**What arrives** is measured for each cluster by itself, where its lag is known at both ends of the time, and of as many
+partitions. So nothing seems to arrive, or to stop, as a cluster goes away and comes back: while it is away, what
+it brought before counts. Of a cluster whose ends were never known, what was read counts.
+
+**Speed** is without the time that a batch takes whatever it reads. A straight line is laid through the last
+`FIXED_BATCHES_MAX` batches (seconds by the offsets of the busiest reader); where the number of readers has changed,
+that too makes the sizes differ. Where it says the time without reading to within a tenth, that is taken off; otherwise
+only what is certain of it. Then the speed is rather too low, and where batches follow each other at once, more readers
+would make it lower still, without end. So there, **a query that keeps up needs no more readers than it has**: what
+there is to read has not become more over the last `BATCHES_MAX` batches, four at least. Batches that went without a
+cluster that was away are not among those that are measured: they may have waited for it.
+
+**What is held back** is no reason for more readers. Where the last batches were kept short by limits or by alignment,
+and readers had time to spare, the lag does not count: of a limit, only what it lets through is to be read; under
+alignment alone, at least what arrives. Where the time without reading is not known, as many as there are do for that.
+Where such batches follow each other at once, but hardly read, more readers would gain nothing either.
 
 All partitions are taken to bring the same: one that alone brings more than a reader goes through needs plan=level.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
-from typing import Any, NamedTuple
+from math import ceil, inf
+from typing import Any
 
 from evensplit.core.state.state import READERS_MAX
 from evensplit.core.text import counted
+from evensplit.explain.batch_rates import ClusterPart, Measured, arriving_of, held_back, keeps_up, pace_of
 
 LAG_WITHIN_S = 120.0
 """In so many seconds the lag should be read, beside what arrives."""
 
 BUSY_MAX = 0.8
 """For what share of the time readers should read at most: the rest is for planning, and for rates that vary."""
-
-BATCHES_MAX = 10
-"""The last batches, over which it is measured what arrives."""
-
-SPEED_BATCHES_MAX = 5
-"""The last batches, over which the speed of a reader is measured."""
-
-RISE_MS = 5_000
-"""What arrives counts as measured over this time, too, if that is more: a rate that rises is seen at once."""
-
-_SIZES_APART = 2
-_FIXED_MAX = 0.9
-
-
-class Measured(NamedTuple):
-    """One batch. None stands for a value that is not known."""
-
-    at_ms: int | None
-    """When it was planned."""
-    offsets: int
-    busiest: int
-    """The offsets of the reader with the most."""
-    duration_ms: int | None = None
-    """How long Spark took for all of it."""
-    lag: int | None = None
-    """Offsets left to read after it, when it was planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +49,41 @@ class ReadersNeeded:
     readers: int
     """At least 1; at most the number of partitions, unless ranges are cut (plan=level)."""
     arriving: float
-    """Offsets per second that are written to the logs."""
+    """Offsets per second that are written to the logs; see `ends_known`."""
     speed: float
     """Offsets per second that one reader goes through."""
     lag: int
     """Offsets to be read, when the query last looked."""
     capped: bool = False
     """More would be needed, and would have nothing to read."""
+    ends_known: bool = True
+    """Whether `arriving` is by the ends of all logs; if not, it is what was read where they are not known."""
+    keeps_up: bool = False
+    """It is the present number: the query keeps up, and how long a batch takes without reading is not known."""
+    held_by: tuple[str, ...] = ()
+    """The limits that hold the lag back, so that it does not count."""
+    let_through: float | None = None
+    """Offsets per second that they let through, if that counts in place of `arriving`."""
 
     def sentence(self) -> str:
         """Say how many, and why."""
         verb = "is" if self.readers == 1 else "are"
+        arrive = "arrive" if self.ends_known else "were read"
         said = (
-            f"{counted(self.readers, 'reader')} {verb} needed: {_rate(self.arriving)} offsets/s arrive, and one reader "
-            f"does {_rate(self.speed)}/s"
+            f"{counted(self.readers, 'reader')} {verb} needed: {_rate(self.arriving)} offsets/s {arrive}, and one "
+            f"reader does {_rate(self.speed)}/s"
         )
-        if self.lag:
-            said += f"; a lag of {counted(self.lag, 'offset')} is to be read within {LAG_WITHIN_S / 60:.0f} min"
+        lag = f"a lag of {counted(self.lag, 'offset')}"
+        if self.held_by:
+            by, s = " and ".join(self.held_by), "s" if len(self.held_by) == 1 else ""
+            said += f"; {by} hold{s} the rest back, however many they are"
+            if self.let_through is not None:
+                said += f", and let{s} {_rate(self.let_through)}/s through"
+            said += f", so {lag} does not count" if self.lag else ""
+        elif self.lag and not self.keeps_up:
+            said += f"; {lag} is to be read within {LAG_WITHIN_S / 60:.0f} min"
+        if self.keeps_up:
+            said += "; the query keeps up with the readers that it has"
         if self.capped:
             said += "; more than one for each partition would need plan=level"
         return said
@@ -88,12 +96,23 @@ class ReadersNeeded:
             "speed": self.speed,
             "lag": self.lag,
             "capped": self.capped,
+            "endsKnown": self.ends_known,
+            "keepsUp": self.keeps_up,
+            "heldBy": list(self.held_by),
+            "letThrough": self.let_through,
             "sentence": self.sentence(),
         }
 
 
 def readers_needed(
-    batches: Sequence[Measured], *, lag: int | None, splits: int, cuts: bool, until_ms: int | None = None
+    batches: Sequence[Measured],
+    *,
+    lag: int | None,
+    splits: int,
+    cuts: bool,
+    until_ms: int | None = None,
+    left: Mapping[str, ClusterPart] | None = None,
+    growing: Mapping[str, float] | None = None,
 ) -> ReadersNeeded | None:
     """Say how many readers are needed; None as long as that is not known.
 
@@ -101,70 +120,52 @@ def readers_needed(
     counts as none, and what arrives is then what was read.
 
     Args:
-        batches: those of one run, oldest first. The last ones count, see `BATCHES_MAX`.
+        batches: those of one run, oldest first. The last ones count, see `BATCHES_MAX` and `FIXED_BATCHES_MAX`.
         lag: offsets to be read by now.
         splits: how many partitions are read.
         cuts: ranges are cut, so that several readers can share a partition.
         until_ms: (idle) nothing more was read until then.
+        left: (idle) cluster -> what is left to read there by then; None: the batches do not say what is of which.
+        growing: cluster -> offsets per second that its logs grow by, where that was measured otherwise.
     """
-    arriving = _arriving(batches[-BATCHES_MAX - 1 :], lag, until_ms)
-    speed = _speed(batches[-SPEED_BATCHES_MAX:])
-    if arriving is None or speed is None:
+    looks = list(batches)
+    if until_ms is not None and looks and (looks[-1].at_ms is None or until_ms > looks[-1].at_ms):
+        # A batch that reads nothing, in place of what an idle query does.
+        parts = None if looks[-1].clusters is None else left
+        looks.append(Measured(until_ms, 0, 0, 0, lag, looks[-1].readers, looks[-1].held, parts))
+    arriving, pace = arriving_of(looks, growing or {}), pace_of(looks)
+    if arriving is None or pace is None:
         return None
+    (rate, ends_known), behind = arriving, lag or 0
+    held, each = held_back(looks, pace.fixed_s), BUSY_MAX * pace.speed
+    wanted = most_wanted = (rate + behind / LAG_WITHIN_S) / each
+    present = _present(batches[-1])
+    if held is not None:
+        enough = min(held.useful(rate) / each, inf if pace.sure else present)
+        wanted = min(wanted, present if held.at_once else enough)
+    elif pace.at_once and not pace.sure and keeps_up(batches):
+        # What comes while a batch runs is no lag to be worked off: the next one reads it.
+        beyond = max(0.0, behind - rate * pace.apart_s)
+        wanted = min(wanted, min(rate / each, present) + beyond / LAG_WITHIN_S / each)
     # Rounded, since 0.8 * 5 must not need a sixth reader.
-    wanted = max(1, ceil(round((arriving + (lag or 0) / LAG_WITHIN_S) / (BUSY_MAX * speed), 6)))
+    readers, less = max(1, ceil(round(wanted, 6))), ceil(round(wanted, 6)) < ceil(round(most_wanted, 6))
     most = READERS_MAX if cuts else max(1, min(splits, READERS_MAX))
-    return ReadersNeeded(min(wanted, most), arriving, speed, lag or 0, wanted > most)
+    return ReadersNeeded(
+        min(readers, most),
+        rate,
+        pace.speed,
+        behind,
+        capped=readers > most,
+        ends_known=ends_known,
+        keeps_up=less and held is None and readers <= present,
+        held_by=held.by if less and held is not None else (),
+        let_through=held.through if less and held is not None and not (held.aligned or held.at_once) else None,
+    )
 
 
-def _arriving(batches: Sequence[Measured], lag: int | None, until_ms: int | None) -> float | None:
-    """By how many offsets per second the logs grow: over all batches, or over the last `RISE_MS` if that is more."""
-    points: list[tuple[int, int, int | None]] = []
-    read = 0
-    for one in batches:
-        read += one.offsets
-        if one.at_ms is not None:
-            points.append((one.at_ms, read, one.lag))
-    if points and until_ms is not None and until_ms > points[-1][0]:
-        points.append((until_ms, read, lag))
-    if len(points) < 2 or points[-1][0] <= points[0][0]:
-        return None
-    last_ms = points[-1][0]
-    recent = next((one for one in reversed(points) if last_ms - one[0] >= RISE_MS), points[0])
-    return max(_growth(points[0], points[-1]), _growth(recent, points[-1]))
-
-
-def _growth(first: tuple[int, int, int | None], last: tuple[int, int, int | None]) -> float:
-    """By how many offsets per second the logs have grown between two times; at least 0, since logs can be removed."""
-    grown = last[1] - first[1]
-    if first[2] is not None and last[2] is not None:
-        grown += last[2] - first[2]
-    return max(0.0, 1000 * grown / (last[0] - first[0]))
-
-
-def _speed(batches: Sequence[Measured]) -> float | None:
-    """How many offsets per second one reader goes through, without the time that a batch takes whatever it reads.
-
-    At least what it did in the fastest batch: others may have waited for an executor or a worker process to start.
-    """
-    found = [(one.busiest, one.duration_ms / 1000) for one in batches if one.busiest > 0 and one.duration_ms]
-    if not found:
-        return None
-    fixed_s = _fixed_s(found)
-    mean = sum(offsets for offsets, _ in found) / sum(seconds - fixed_s for _, seconds in found)
-    return max(mean, *(offsets / seconds for offsets, seconds in found))
-
-
-def _fixed_s(found: Sequence[tuple[int, float]]) -> float:
-    """How long a batch takes without reading, by the line of least squares; 0 if that cannot be seen."""
-    sizes = [offsets for offsets, _ in found]
-    if max(sizes) < _SIZES_APART * min(sizes):
-        return 0.0
-    mean, mean_s = sum(sizes) / len(found), sum(seconds for _, seconds in found) / len(found)
-    slope = sum((offsets - mean) * (seconds - mean_s) for offsets, seconds in found)
-    slope /= sum((offsets - mean) ** 2 for offsets in sizes)
-    fastest_s = min(seconds for _, seconds in found)
-    return min(max(0.0, mean_s - slope * mean), _FIXED_MAX * fastest_s) if slope > 0 else 0.0
+def _present(last: Measured) -> int:
+    """How many readers there were; at least as many as can have read the batch."""
+    return last.readers or -(-last.offsets // max(1, last.busiest))
 
 
 def _rate(rate: float) -> str:

@@ -89,14 +89,16 @@ METRICS = (
         "gauge",
         _SOURCE,
         "Readers that would keep up with what arrives, busy for four fifths of the time, and read the lag within two "
-        "minutes besides: at least 1, and at most one for each partition, unless ranges are cut (plan=level). No "
-        "sample until it is known: after two batches, one of which read something.",
+        "minutes besides: at least 1, and at most one for each partition, unless ranges are cut (plan=level). A "
+        "lag that limits or alignment hold back does not count. No sample until it is known: after two batches, one of "
+        "which read something.",
     ),
     Metric(
         "evensplit_arriving_offsets_per_second",
         "gauge",
         _SOURCE,
-        "By how much the logs grow: over the last ten batches, or the last five seconds if that is more.",
+        "By how much the logs grow: over the last ten batches, or the last five seconds if that is more; of a cluster "
+        "that is away, before it went.",
     ),
     Metric(
         "evensplit_reader_offsets_per_second",

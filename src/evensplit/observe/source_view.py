@@ -16,8 +16,9 @@ from evensplit.core.state.observation import Report
 from evensplit.core.state.settings import LEVEL
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import Explanation, explain, seen_again
+from evensplit.explain.batch_rates import ClusterPart, Measured
 from evensplit.explain.evenness import Ownership, ownership, proofs
-from evensplit.explain.readers_needed import BATCHES_MAX, Measured, ReadersNeeded, readers_needed
+from evensplit.explain.readers_needed import ReadersNeeded, readers_needed
 from evensplit.explain.record_counts import RecordCounts
 from evensplit.explain.written import WriteReport
 from evensplit.observe.timeline import Kind, TimelineEvent, of_changes, of_clusters
@@ -93,6 +94,10 @@ class Work:
     """Offsets left to read after it, by the ends that were known when it was planned; None: no end was known."""
     run_id: str = ""
     """The run of the query, as in `Batch`."""
+    held: tuple[str, ...] = ()
+    """The limits that kept it from reading all that there was; ascending."""
+    parts: Mapping[str, ClusterPart] = field(default_factory=dict)
+    """Cluster -> what of it was read, and is left; of those that are read."""
 
     @property
     def offsets_sum(self) -> int:
@@ -196,24 +201,44 @@ class View:
         return {cluster: 1000 * total / (last - first) for cluster, total in sums.items()}
 
     def readers_needed(
-        self, until_ms: int | None = None, *, durations: Mapping[int, int] | None = None, lag: int | None = None
+        self,
+        until_ms: int | None = None,
+        *,
+        durations: Mapping[int, int] | None = None,
+        lag: int | None = None,
+        growing: Mapping[str, float] | None = None,
     ) -> ReadersNeeded | None:
         """How many readers the source needs, by the batches of this run; None as long as that is not known.
 
         `until_ms`: as in `rates`. `durations`: batch -> how long it took in ms, for batches of which Spark did not say.
-        `lag`: the offsets to be read, if more is known than when the query last looked.
+        `lag`: the offsets to be read, if more is known than when the query last looked. `growing`: cluster -> offsets
+        per second that its logs grow by, if that was measured.
         """
-        lags = [one.lag_sum for one in self.explanation.clusters if one.lag_sum is not None]
         took = durations or {}
         measured = [
-            Measured(one.at_ms, one.offsets_sum, one.busiest, one.duration_ms or took.get(one.batch), one.lag)
-            for one in self.work[-BATCHES_MAX - 1 :]
+            Measured(
+                one.at_ms,
+                one.offsets_sum,
+                one.busiest,
+                one.duration_ms or took.get(one.batch),
+                one.lag,
+                len(one.offsets),
+                one.held,
+                one.parts,
+            )
+            for one in self.work
             if one.run_id == self.last.run_id
         ]
-        cuts = self.last.end.settings.plan == LEVEL
-        if lag is None and lags:
-            lag = sum(lags)
-        return readers_needed(measured, lag=lag, splits=len(self.held.splits), cuts=cuts, until_ms=until_ms)
+        lags = [one.lag_sum for one in self.explanation.clusters if one.lag_sum is not None]
+        return readers_needed(
+            measured,
+            lag=sum(lags) if lag is None and lags else lag,
+            splits=len(self.held.splits),
+            cuts=self.last.end.settings.plan == LEVEL,
+            until_ms=until_ms,
+            left=_parts(self.explanation, {}),
+            growing=growing,
+        )
 
     def splits(self) -> Iterator[SplitView]:
         """All splits, in their order."""
@@ -256,6 +281,8 @@ def advance(view: View | None, batch: Batch) -> View:
         explanation.plan.bound,
         sum(lags) if lags else None,
         batch.run_id,
+        tuple(sorted({one.limit for one in explanation.held})),
+        MappingProxyType(_parts(explanation, read)),
     )
     before = view.away if view is not None else frozenset()
     away = _away(before, explanation)
@@ -322,6 +349,16 @@ def _read(plan: BatchPlan) -> Mapping[str, int]:
         for (cluster, _, _), begin, end in one.ranges:
             sizes[cluster] = sizes.get(cluster, 0) + end - begin
     return MappingProxyType({cluster: sizes[cluster] for cluster in sorted(sizes)})
+
+
+def _parts(explanation: Explanation, read: Mapping[str, int]) -> dict[str, ClusterPart]:
+    """Cluster -> what of it was read, and is left; without those that are removed."""
+    found: dict[str, ClusterPart] = {}
+    for one in explanation.clusters:
+        if one.removed_at_ms is None:
+            known = sum(one.splits.values()) - one.lag_unknown
+            found[one.id] = ClusterPart(read.get(one.id, 0), one.lag_sum, known)
+    return found
 
 
 def _happened(

@@ -240,11 +240,11 @@ def test_how_many_readers_are_needed_is_known_by_when_batches_were_done(place: P
         is None
     )
     for work in works:
-        done_s = (work.at_ms or 0) / 1000 + 1
+        done_s = ((work.at_ms or 0) + max(1, work.busiest)) / 1000
         os.utime(place / "commits" / str(work.batch), (done_s, done_s))
     found = json.loads(read_checkpoint("top", place, "--format", "json", "--once")[0])["sources"][0]["readersNeeded"]
     assert found["readers"] == 1
-    assert found["speed"] == max(work.busiest for work in works[-5:])
+    assert round(found["speed"], 6) == 1_000
     assert f"{found['sentence']}." in read_checkpoint("top", place)[0]
 
 

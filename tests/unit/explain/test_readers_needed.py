@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evensplit.core.state.state import READERS_MAX
-from evensplit.explain.readers_needed import LAG_WITHIN_S, Measured, ReadersNeeded, readers_needed
+from evensplit.explain.batch_rates import ClusterPart, Measured
+from evensplit.explain.readers_needed import LAG_WITHIN_S, ReadersNeeded, readers_needed
 
 
 def steady(
@@ -98,6 +99,113 @@ def test_what_a_batch_takes_whatever_it_reads_is_no_reading() -> None:
     assert same.speed < 3_000, "it cannot be told apart"
 
 
+def of_two(number: int, *, away: bool = False, west: ClusterPart | None = None, took_ms: int = 5_000) -> Measured:
+    """A batch each 10 s: 2,000 offsets a second arrive in each of two clusters, and are read."""
+    parts = {"east": ClusterPart(20_000, 0, 20), "west": west or ClusterPart(20_000, 0, 20)}
+    if away:
+        parts["west"] = ClusterPart(0, None, 0)
+    offsets = sum(one.read for one in parts.values())
+    return Measured(10_000 * number, offsets, offsets // 4, took_ms, 0, 4, clusters=parts)
+
+
+def test_a_cluster_that_is_away_brings_what_it_brought() -> None:
+    """West is away in the batches 4 to 7, and is read with all that came in the meantime in batch 8."""
+    batches = [of_two(number) for number in range(4)]
+    assert needed(batches).arriving == 4_000
+    there = needed(batches).readers
+    for number in range(4, 8):
+        batches.append(of_two(number, away=True))
+        found = needed(batches)
+        assert (found.arriving, found.readers, found.ends_known) == (4_000, there, True)
+    batches.append(of_two(8, west=ClusterPart(30_000, 70_000, 20)))
+    assert needed(batches, lag=70_000).arriving == 4_000
+    batches.append(of_two(9, west=ClusterPart(90_000, 0, 20)))
+    for number in range(10, 25):
+        batches.append(of_two(number))
+        assert needed(batches).arriving == 4_000
+
+
+def test_a_batch_that_waited_for_a_cluster_says_nothing_of_readers() -> None:
+    """It read half as much in the same time, as if a batch took that time whatever it reads."""
+    batches = [of_two(number) for number in range(4)]
+    assert needed([*batches, *(of_two(number, away=True) for number in (4, 5))]).speed == needed(batches).speed
+    # There may be no others.
+    assert needed([of_two(number, away=True) for number in range(3)]).speed == 1_000
+
+
+def test_a_lag_of_other_partitions_is_no_measure() -> None:
+    """West's topic is discovered with 100,000 records in it: they are to be read, but did not arrive just now."""
+    old = [of_two(number, west=ClusterPart(0, 0, 0)) for number in range(4)]
+    new = [of_two(4, west=ClusterPart(0, 100_000, 20))]
+    assert needed([*old, *new], lag=100_000).arriving == 2_000
+    new.append(of_two(5, west=ClusterPart(20_000, 100_000, 20)))
+    assert needed([*old, *new], lag=100_000).arriving == 4_000
+
+
+def test_what_is_read_of_a_cluster_whose_ends_are_no_longer_known_counts() -> None:
+    batches = [of_two(number) for number in range(4)]
+    batches += [of_two(number, west=ClusterPart(40_000, None, 0)) for number in range(4, 15)]
+    found = needed(batches)
+    assert (found.arriving, found.ends_known) == (6_000, False)
+    assert found.sentence().startswith("4 readers are needed: 6,000 offsets/s were read, and one reader does ")
+
+
+def held(
+    by: tuple[str, ...], *, offsets: int = 100_000, took_ms: int = 5_000, arrives: int = 1_000_000
+) -> list[Measured]:
+    """A batch each 10 s that is kept short, by four readers."""
+    left = arrives - offsets
+    return [
+        Measured(10_000 * number, offsets, offsets // 4, took_ms, left * (number + 1), 4, by) for number in range(8)
+    ]
+
+
+def test_of_what_a_limit_holds_back_only_what_it_lets_through_counts() -> None:
+    """100,000 offsets arrive each second, and 10,000 are let through; each reader does 5,000."""
+    limited = held(("maxOffsetsPerTrigger",))
+    found = needed(limited, lag=7_200_000)
+    assert (found.readers, found.held_by, found.let_through) == (3, ("maxOffsetsPerTrigger",), 10_000)
+    assert found.sentence() == (
+        "3 readers are needed: 100,000 offsets/s arrive, and one reader does 5,000/s; maxOffsetsPerTrigger holds "
+        "the rest back, however many they are, and lets 10,000/s through, so a lag of 7,200,000 offsets does not count"
+    )
+    assert needed([one._replace(held=()) for one in limited], lag=7_200_000).readers == 40
+    assert needed([*limited, limited[-1]._replace(at_ms=80_000, held=(), lag=8_100_000)], lag=7_200_000).readers == 40
+
+
+def test_under_a_limit_that_keeps_readers_busy_the_lag_counts() -> None:
+    busy = held(("maxOffsetsPerTrigger",), took_ms=9_900)
+    found = needed(busy, lag=7_200_000)
+    assert (found.readers, found.held_by) == (80, ())
+
+
+def test_where_batches_follow_each_other_at_once_and_hardly_read_more_readers_gain_nothing() -> None:
+    """A batch takes 9 s whatever it reads, and a second for 25,000 offsets of a reader."""
+    hardly = held(("maxOffsetsPerTrigger",), took_ms=10_000)
+    hardly[2] = hardly[2]._replace(offsets=200_000, busiest=50_000, duration_ms=11_000)
+    hardly[3] = hardly[3]._replace(offsets=200_000, busiest=50_000, duration_ms=11_000)
+    found = needed(hardly, lag=7_200_000)
+    assert (found.readers, found.held_by, found.let_through) == (4, ("maxOffsetsPerTrigger",), None)
+    assert "holds the rest back, however many they are, so a lag" in found.sentence()
+
+
+def test_where_all_wait_for_one_split_only_what_arrives_counts() -> None:
+    """40 offsets are read in each batch, and 40,000,000 wait; 4,000 arrive each second."""
+    waiting = held(("alignment",), offsets=40, took_ms=1_000, arrives=40_040)
+    found = needed(waiting, lag=40_000_000)
+    assert (found.arriving, found.let_through, found.held_by) == (4_004, None, ("alignment",))
+    assert found.readers == 4, "how fast a reader is cannot be seen, but that they have time to spare"
+    assert found.sentence().endswith(
+        "; alignment holds the rest back, however many they are, so a lag of 40,000,000 offsets does not count"
+    )
+    assert needed([one._replace(held=()) for one in waiting], lag=40_000_000).readers == 100
+    # An idle query waits as well.
+    once = [waiting[0]._replace(lag=0), waiting[1]._replace(lag=0, held=("alignment",))]
+    idle = readers_needed(once, lag=40_000_000, splits=100, cuts=False, until_ms=100_000)
+    assert idle is not None
+    assert idle.held_by == ("alignment",)
+
+
 @pytest.mark.parametrize(
     "batches",
     [
@@ -121,6 +229,14 @@ measured = st.builds(
     offsets,
     st.one_of(st.none(), st.integers(0, 10**7)),
     st.one_of(st.none(), offsets),
+    st.one_of(st.none(), st.integers(0, 100)),
+    st.sampled_from([(), ("alignment",), ("alignment", "maxOffsetsPerTrigger")]),
+    st.one_of(
+        st.none(),
+        st.dictionaries(
+            st.sampled_from("ab"), st.builds(ClusterPart, offsets, st.one_of(st.none(), offsets), st.integers(0, 2))
+        ),
+    ),
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from evensplit.core.model import Lifecycle, SplitId
+from evensplit.core.model import Held, Lifecycle, SplitId
 from evensplit.core.state.observation import Report
 from evensplit.observe import totals as module
 from evensplit.observe.source_view import (
@@ -355,3 +355,43 @@ def test_how_many_readers_are_needed() -> None:
     script.write(200)
     script.read()
     assert viewed(*batches, script.batch()).readers_needed() is None, "the time between two runs says nothing"
+
+
+def test_as_many_readers_are_needed_while_a_cluster_is_away() -> None:
+    """Four hundred offsets arrive each second all the time, and west's wait for four batches."""
+    script, view = orders({"east": 20, "west": 20}, readers=4), None
+    for number in range(20):
+        script.unreachable = {"west": "no answer"} if 4 <= number < 8 else {}
+        script.write(100)
+        script.read()
+        view = advance(view, script.batch())
+        found = view.readers_needed()
+        if number:
+            assert found is not None
+            assert (found.arriving, found.ends_known) == (400, True), number
+    assert view is not None
+    script.retain("west")
+    script.write(100, "east")
+    script.read()
+    found = advance(view, script.batch()).readers_needed()
+    assert found is not None
+    assert found.arriving == 200, "a cluster that is not read any more brings nothing"
+
+
+def test_what_waits_for_a_limit_is_known_of_an_idle_query() -> None:
+    script, view = orders({"east": 4}), None
+    for _ in range(3):
+        script.write(1_000)
+        script.read(10)
+        batch = script.batch()
+        held = replace(batch.end, held=(Held("maxOffsetsPerTrigger", "east"), Held("alignment", "east")))
+        view = advance(view, replace(batch, end=held))
+    assert view is not None
+    assert view.work[-1].held == ("alignment", "maxOffsetsPerTrigger")
+    for until_ms in (None, script.at_ms + 60_000):
+        found = view.readers_needed(until_ms)
+        assert found is not None
+        assert (found.readers, found.held_by) == (1, ("alignment", "maxOffsetsPerTrigger"))
+    behind = view.readers_needed(script.at_ms + 60_000, lag=0)
+    assert behind is not None
+    assert behind.arriving < 400
