@@ -66,6 +66,18 @@ def test_alerts_use_what_is_exported(rule: dict[str, Any]) -> None:
     assert set(rule["annotations"]) == {"summary", "description"}
 
 
+def test_one_silent_query_of_several_is_seen() -> None:
+    (panel,) = [one for one in DASHBOARD["panels"] if one["title"] == "Last heard of"]
+    (target,) = panel["targets"]
+    assert target["expr"].startswith("time() - min(evensplit_heard_timestamp_seconds{")
+
+
+def test_readers_and_those_needed_are_told_apart_by_source() -> None:
+    (panel,) = [one for one in DASHBOARD["panels"] if one["title"] == "Readers, and how many are needed"]
+    legends = [target["legendFormat"] for target in panel["targets"]]
+    assert legends == ["{{query}} {{source}}: readers", "{{query}} {{source}}: needed"]
+
+
 @pytest.mark.parametrize("expression, legend", TARGETS)
 def test_panels_use_what_is_exported(expression: str, legend: str) -> None:
     check(expression, legend)

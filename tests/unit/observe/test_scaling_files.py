@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import promql_parser
@@ -20,6 +22,7 @@ from evensplit.observe.prometheus import serve
 from evensplit.observe.recorder import QueryStatus, Recorder
 from tests.support.batches import Script, orders
 from tests.support.pages import DOCS
+from tests.support.promtool import promtool
 from tests.support.scrapes import Exported, parsed, value
 
 pytestmark = pytest.mark.usefixtures("closed")
@@ -93,18 +96,56 @@ def asked(found: Exported) -> float:
     )  # fmt: skip
 
 
-def test_the_expression_of_the_page_is_one_over_what_is_exported() -> None:
+def expression() -> str:
+    """The one of the page, for a number of one's own."""
     page = (DOCS / "howto" / "scaling.md").read_text()
-    text = next(block for block in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if "evensplit_arriving" in block)
+    return next(block for block in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if "evensplit_arriving" in block)
+
+
+def test_the_expression_of_the_page_is_one_over_what_is_exported() -> None:
     found: list[str | None] = []
 
     def visit(node: promql_parser.Expr) -> None:
         if isinstance(node, promql_parser.VectorSelector):
             found.append(node.name)
 
-    promql_parser.walk(promql_parser.parse(text), visit)
+    promql_parser.walk(promql_parser.parse(expression()), visit)
     assert len(found) == 3
     assert set(found) <= {one.name for one in METRICS}
+
+
+@pytest.mark.slow
+def test_the_expression_of_the_page_has_a_value_in_prometheus(tmp_path: Path) -> None:
+    """Of two queries, each with the labels that Prometheus gives to what it scrapes."""
+    labels = 'query="{}",source="0",instance="driver:9000",job="spark"'
+
+    def series(name: str, query: str, number: int, cluster: str = "") -> dict[str, str]:
+        return {"series": f"evensplit_{name}{{{labels.format(query)}{cluster}}}", "values": f"{number}+0x20"}
+
+    of_queries = [
+        [
+            series("arriving_offsets_per_second", query, 1_000 * factor),
+            series("reader_offsets_per_second", query, 500),
+            series("cluster_lag_offsets", query, 6_000, ',cluster="eu"'),
+            series("cluster_lag_offsets", query, 3_000, ',cluster="us"'),
+        ]
+        for query, factor in (("orders", 1), ("payments", 2))
+    ]
+    wanted = [
+        {"labels": f'{{query="{query}",source="0"}}', "value": math.ceil((arriving + 9_000 / 600) / (0.7 * 500))}
+        for query, arriving in (("orders", 1_000), ("payments", 2_000))
+    ]
+    assert [one["value"] for one in wanted] == [3, 6]
+    test = {
+        "interval": "15s",
+        "input_series": [one for found in of_queries for one in found],
+        "promql_expr_test": [{"expr": expression(), "eval_time": "2m", "exp_samples": wanted}],
+    }
+    rules, file = tmp_path / "rules.yml", tmp_path / "test.yml"
+    rules.write_text("groups: []")
+    file.write_text(yaml.safe_dump({"rule_files": [str(rules)], "evaluation_interval": "15s", "tests": [test]}))
+    done = subprocess.run([promtool(), "test", "rules", file], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def replicas(current: int, metric: float) -> int:
@@ -125,6 +166,16 @@ def read(script: Script, recorder: Recorder, offsets: int, duration_ms: int) -> 
     script.read()
     batch = replace(script.batch(), duration_ms=duration_ms)
     recorder.add(batch, encode(batch.end), heard_ms=batch.at_ms)
+
+
+def test_executors_are_as_many_as_have_cores_for_the_readers() -> None:
+    """As the page says: with two cores, half as many executors as readers are needed."""
+    lines = files()["spark-dynamic-allocation.conf"].splitlines()
+    conf = dict(line.split() for line in lines if line and not line.startswith("#"))
+    cores, executors = int(conf["spark.executor.cores"]), int(conf["spark.dynamicAllocation.maxExecutors"])
+    page = (DOCS / "howto" / "scaling.md").read_text()
+    assert f'option("readers", {cores * executors})' in page
+    assert "divided by `spark.executor.cores`" in page
 
 
 def test_what_it_asks_for_is_as_many_workers_as_the_readers_need() -> None:
