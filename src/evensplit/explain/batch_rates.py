@@ -137,6 +137,26 @@ def _growth(first: _Point, last: _Point) -> float:
     return max(0.0, 1000 * grown / (last.at_ms - first.at_ms)) if last.at_ms > first.at_ms else 0.0
 
 
+class EndsLook(NamedTuple):
+    """How far the logs of a cluster reached at a time."""
+
+    at_ms: int
+    splits: int
+    """Of how many splits the ends are known."""
+    ends: int
+    """The sum of them."""
+
+
+def growth_of(looks: Sequence[EndsLook]) -> float | None:
+    """By how many offsets per second the logs grow: over all looks, or over the last `RISE_MS` if that is more.
+
+    None if the looks at as many splits as the last one are of less than `RISE_MS`.
+    """
+    same = [_Point(one.at_ms, one.ends, None, 0) for one in looks if one.splits == looks[-1].splits]
+    recent = next((one for one in reversed(same) if same[-1].at_ms - one.at_ms >= RISE_MS), None)
+    return None if recent is None else max(_growth(same[0], same[-1]), _growth(recent, same[-1]))
+
+
 class Pace(NamedTuple):
     """How fast readers are, and how batches follow each other."""
 

@@ -99,7 +99,8 @@ def asked(found: Exported) -> float:
 def expression() -> str:
     """The one of the page, for a number of one's own."""
     page = (DOCS / "howto" / "scaling.md").read_text()
-    return next(block for block in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if "evensplit_arriving" in block)
+    blocks: list[str] = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    return next(block for block in blocks if "evensplit_arriving" in block)
 
 
 def test_the_expression_of_the_page_is_one_over_what_is_exported() -> None:

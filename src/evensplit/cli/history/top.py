@@ -28,6 +28,7 @@ from evensplit.cli.history.inspect import how_far
 from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
 from evensplit.cli.live.lags import LogEnds, lag_by_cluster, log_ends
 from evensplit.cli.usage import batches_bar, cell, end_with, ending, form_option
+from evensplit.core.model import Lifecycle
 from evensplit.core.text import plain
 from evensplit.errors import CheckpointError
 from evensplit.explain.held import held_json
@@ -91,8 +92,9 @@ def top(
 
     CHECKPOINT is the checkpointLocation of the query; it is read every second, and shows each batch as soon as Spark
     has planned it. Rates are over the last batches. A checkpoint has no ends of logs: for the lag, --lag or
-    --bootstrap-servers asks the clusters. The last line says how many readers are needed, and why. Ctrl-C ends it.
-    With --format json it prints one line per refresh.
+    --bootstrap-servers asks the clusters. The last line says how many readers are needed, and why: by what arrives, as soon
+    as clusters have been asked for five seconds; before, and without --lag, by what was read. Ctrl-C ends it. With
+    --format json it prints one line per refresh.
     """
     kept = CheckpointHistory(checkpoint, progress=batches_bar)
     kept.look(latest_max=BATCHES_READ_MAX)
@@ -189,7 +191,7 @@ def _page(now: _Now, height: int | None = None) -> Group:
         tables = (_clusters(now, name, view, splits, rows), _readers(view, rows), _slowest(now, splits, rows))
         parts.extend(tables)
         parts.extend(how_far(view))
-        if (needed := _needed(kept, view, splits)) is not None:
+        if (needed := _needed(now, name, view, splits)) is not None:
             parts.append(Text(f"{needed.sentence()}."))
     parts.extend(Text(f"Note: {plain(note)}.") for note in kept.notes)
     parts.extend(
@@ -257,10 +259,17 @@ def _slowest(now: _Now, splits: list[SplitView], rows: int | None) -> Table:
     return table
 
 
-def _needed(kept: CheckpointHistory, view: View, splits: Sequence[SplitView]) -> ReadersNeeded | None:
+def _needed(now: _Now, source: str, view: View, splits: Sequence[SplitView]) -> ReadersNeeded | None:
     """How many readers are needed. A batch is taken to be over when Spark wrote that down."""
-    lags = [one.lag for one in splits if one.lag is not None]
-    return view.readers_needed(durations=_durations(kept, view), lag=sum(lags) if lags else None)
+    lags = [one.lag for one in splits if one.stands is Lifecycle.ASSIGNED]
+    known = [lag for lag in lags if lag is not None]
+    return view.readers_needed(
+        # Where nothing is left, what was read is all that came until now.
+        now.at_ms if lags and len(known) == len(lags) and not any(known) else None,
+        durations=_durations(now.kept, view),
+        lag=sum(known) if known else None,
+        growing=now.ends.growing(source),
+    )
 
 
 def _durations(kept: CheckpointHistory, view: View) -> dict[int, int]:
@@ -310,7 +319,7 @@ def _plain(now: _Now) -> dict[str, Any]:
 def _source(now: _Now, name: str, view: View) -> dict[str, Any]:
     splits = list(now.ends.with_ends(name, view).splits())
     rates, lags = view.rates(), lag_by_cluster(splits)
-    needed = _needed(now.kept, view, splits)
+    needed = _needed(now, name, view, splits)
     return {
         "held": held_json(view.explanation.held),
         "reachedMs": view.last.end.reached_ms,

@@ -6,20 +6,25 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import monotonic
 
 import click
 
 from evensplit.checkpoint.migration import Stand
 from evensplit.cli.live.connection_options import check_asked, check_whose, kafka_options, of_cluster, said_of
 from evensplit.cli.live.log_ends import Logs, ask_logs, connected, settings_of, topics_of
-from evensplit.core.import_spark_offsets import positions_of_state
+from evensplit.core.import_spark_offsets import Positions, positions_of_state
 from evensplit.core.model import SplitId
 from evensplit.errors import ClusterError
+from evensplit.explain.batch_rates import EndsLook, growth_of
 from evensplit.kafka.admin.protocol import ClusterPort
 from evensplit.kafka.deadline import in_background
 from evensplit.observe.source_view import SplitView, View
 
 Views = Mapping[str, View]
+
+LOOKED_MS = 60_000
+"""Over this time, as far as there were looks, it is measured by how much logs grow."""
 
 
 def stands_of(views: Views) -> list[Stand]:
@@ -34,7 +39,13 @@ def stands_of(views: Views) -> list[Stand]:
 @dataclass(slots=True)
 class _Asked:
     client: ClusterPort
-    look: Future[Logs] | None = None
+    look: Future[tuple[int, Logs]] | None = None
+
+
+def _ask(client: ClusterPort, positions: Positions) -> tuple[int, Logs]:
+    """The logs, and when they were seen, in ms by a clock that is not set."""
+    logs = ask_logs(client, topics_of(positions), positions)
+    return round(monotonic() * 1000), logs
 
 
 @dataclass(slots=True)
@@ -47,6 +58,7 @@ class LogEnds:
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
     _asked: dict[tuple[str, str], _Asked] = field(default_factory=dict)
     _ends: dict[tuple[str, str], Mapping[SplitId, int]] = field(default_factory=dict)
+    _looks: dict[tuple[str, str], list[EndsLook]] = field(default_factory=dict)
 
     @property
     def asked(self) -> bool:
@@ -61,8 +73,7 @@ class LogEnds:
                 self._take(key, asked.look)
                 asked.look = None
             if asked.look is None and key in stands:
-                work = partial(ask_logs, asked.client, topics_of(stands[key]), stands[key])
-                asked.look = in_background(work, f"evensplit-ends-{key[1]}")
+                asked.look = in_background(partial(_ask, asked.client, stands[key]), f"evensplit-ends-{key[1]}")
 
     def finish(self) -> None:
         """Wait for the answers that are still to come. Each is there, or has failed, within the request deadline."""
@@ -82,6 +93,11 @@ class LogEnds:
             return view
         return replace(view, last=replace(view.last, report=replace(view.last.report, latest=latest)))
 
+    def growing(self, source: str) -> dict[str, float]:
+        """Cluster -> offsets per second that its logs grow by, of those that have been looked at for long enough."""
+        known = {cluster: growth_of(looks) for (of, cluster), looks in self._looks.items() if of == source}
+        return {cluster: rate for cluster, rate in known.items() if rate is not None}
+
     def close(self) -> None:
         """Drop all connections."""
         for asked in self._asked.values():
@@ -91,15 +107,17 @@ class LogEnds:
         """Ask this cluster, too."""
         self._asked[source, cluster] = _Asked(client)
 
-    def _take(self, key: tuple[str, str], look: Future[Logs]) -> None:
+    def _take(self, key: tuple[str, str], look: Future[tuple[int, Logs]]) -> None:
         try:
-            logs = look.result()
+            at_ms, logs = look.result()
         except ClusterError as error:
             self.failures[key] = error.detail
             self._ends.pop(key, None)
         else:
             self.failures.pop(key, None)
             self._ends[key] = {SplitId(key[1], *at): end for at, end in logs.ends.items()}
+            known = [one for one in self._looks.get(key, ()) if at_ms - one.at_ms <= LOOKED_MS]
+            self._looks[key] = [*known, EndsLook(at_ms, len(logs.ends), sum(logs.ends.values()))]
 
 
 def log_ends(
