@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import sqrt
+from math import inf, sqrt
 from typing import NamedTuple
 
 from evensplit.explain.held import ALIGNMENT
@@ -37,7 +37,7 @@ _MORE = 1.25
 _HALF_MIN = 2
 """So many batches are compared with as many before them, at least."""
 _HARDLY = 0.2
-"""Readers that read for less than this share of the time would, if they were more, gain hardly anything."""
+"""Readers that read for less than this share of a batch would, if they were more, gain hardly anything."""
 
 
 class ClusterPart(NamedTuple):
@@ -74,6 +74,11 @@ class Measured(NamedTuple):
     def parts(self) -> Mapping[str, ClusterPart]:
         """Cluster -> its part."""
         return {"": ClusterPart(self.offsets, self.lag)} if self.clusters is None else self.clusters
+
+    @property
+    def present(self) -> int:
+        """How many readers there were; at least as many as can have read it."""
+        return self.readers or -(-self.offsets // max(1, self.busiest))
 
     @property
     def without(self) -> bool:
@@ -239,11 +244,13 @@ def keeps_up(batches: Sequence[Measured]) -> bool:
 
 
 class Holding(NamedTuple):
-    """Limits that keep batches short, though there is time to spare."""
+    """Limits that keep batches short, though there is time to spare, or a batch takes long whatever it reads."""
 
     by: tuple[str, ...]
     at_once: bool
-    """Batches follow each other at once, and hardly read."""
+    """Batches follow each other at once."""
+    most: float
+    """(at once) If there were more readers than that, they would hardly read."""
     through: float
     """Offsets per second that come through."""
     in_time: float
@@ -260,20 +267,25 @@ class Holding(NamedTuple):
 
 
 def held_back(looks: Sequence[Measured], fixed_s: float) -> Holding | None:
-    """What keeps the last batches short while readers have time to spare; None if there is no such thing."""
+    """What keeps the last batches short, so that readers are of no use; None if they are not known to be."""
     count = next((count for count, one in enumerate(reversed(looks)) if not one.held), len(looks))
     last = looks[-min(count, SPEED_BATCHES_MAX + 1) :] if count else []
     taken_s, apart_s, pairs = _spans(last)
     if not pairs:
         return None
-    read = sum(
-        one.offsets
+    spanned = [
+        one
         for one, following in pairwise(last)
         if one.at_ms is not None and following.at_ms is not None and following.at_ms > one.at_ms
-    )
+    ]
+    read = sum(one.offsets for one in spanned)
     by = tuple(sorted({limit for one in last for limit in one.held}))
+    without_s = pairs * fixed_s
     if taken_s < _AT_ONCE * apart_s:
-        return Holding(by, False, read / apart_s, read / max(apart_s - pairs * fixed_s, 1e-3))
-    if taken_s - pairs * fixed_s < _HARDLY * taken_s:
-        return Holding(by, True, read / apart_s, read / apart_s)
-    return None
+        return Holding(by, False, inf, read / apart_s, read / max(apart_s - without_s, 1e-3))
+    if not without_s:
+        return None
+    # The more readers there are, the less they read in a batch, and its other part stays.
+    reading_s = sum(one.present * max(0.0, one.duration_ms / 1000 - fixed_s) for one in spanned if one.duration_ms)
+    most = reading_s / without_s * (1 - _HARDLY) / _HARDLY
+    return Holding(by, True, most, read / apart_s, read / apart_s)

@@ -19,7 +19,8 @@ cluster that was away are not among those that are measured: they may have waite
 **What is held back** is no reason for more readers. Where the last batches were kept short by limits or by alignment,
 and readers had time to spare, the lag does not count: of a limit, only what it lets through is to be read; under
 alignment alone, at least what arrives. Where the time without reading is not known, as many as there are do for that.
-Where such batches follow each other at once, but hardly read, more readers would gain nothing either.
+Where such batches follow each other at once, there are at most as many as read for a fifth of a batch, and more would
+gain hardly anything.
 
 All partitions are taken to bring the same: one that alone brings more than a reader goes through needs plan=level.
 """
@@ -139,10 +140,10 @@ def readers_needed(
     (rate, ends_known), behind = arriving, lag or 0
     held, each = held_back(looks, pace.fixed_s), BUSY_MAX * pace.speed
     wanted = most_wanted = (rate + behind / LAG_WITHIN_S) / each
-    present = _present(batches[-1])
+    present = batches[-1].present
     if held is not None:
         enough = min(held.useful(rate) / each, inf if pace.sure else present)
-        wanted = min(wanted, present if held.at_once else enough)
+        wanted = min(wanted, held.most if held.at_once else enough)
     elif pace.at_once and not pace.sure and keeps_up(batches):
         # What comes while a batch runs is no lag to be worked off: the next one reads it.
         beyond = max(0.0, behind - rate * pace.apart_s)
@@ -161,11 +162,6 @@ def readers_needed(
         held_by=held.by if less and held is not None else (),
         let_through=held.through if less and held is not None and not (held.aligned or held.at_once) else None,
     )
-
-
-def _present(last: Measured) -> int:
-    """How many readers there were; at least as many as can have read the batch."""
-    return last.readers or -(-last.offsets // max(1, last.busiest))
 
 
 def _rate(rate: float) -> str:

@@ -39,6 +39,8 @@ class Loop:
     seed: int = 1
     cores: int = 1
     """Readers come as workers with so many."""
+    limit: int | None = None
+    """At most so many offsets in a batch."""
     at_s: float = 0.0
     since_s: float = 0.0
     unread: float = 0.0
@@ -50,14 +52,16 @@ class Loop:
         chance = random.Random(self.seed)
         for _ in range(count):
             self.unread += (self.at_s - self.since_s) * self.rate(self.at_s)
-            offsets, self.since_s = int(self.unread), self.at_s
+            offsets, self.since_s = min(int(self.unread), self.limit or SPLITS * 10**9), self.at_s
             self.unread -= offsets
             busiest = min(offsets, ceil(1.05 * offsets / self.readers))
             took_s = (self.fixed_s + busiest / self.speed) * chance.uniform(1 - self.noise, 1 + self.noise)
             at_ms, took_ms = round(self.at_s * 1000), max(1, round(took_s * 1000))
-            self.batches.append(Measured(at_ms, offsets, busiest, took_ms, 0, self.readers))
+            left = int(self.unread)
+            held = ("maxOffsetsPerTrigger",) if left else ()
+            self.batches.append(Measured(at_ms, offsets, busiest, took_ms, left, self.readers, held))
             self.at_s += max(took_s, self.trigger_s)
-            found = readers_needed(self.batches[-100:], lag=0, splits=SPLITS, cuts=False)
+            found = readers_needed(self.batches[-100:], lag=left, splits=SPLITS, cuts=False)
             self.said.append(self.readers if found is None else found.readers)
             if len(self.said) % self.each == 0 and len(self.said) >= self.after:
                 self.readers = self.cores * ceil(self.said[-self.after] / self.cores)
@@ -164,3 +168,25 @@ def test_a_tenfold_step_is_absorbed_within_five_batches(trigger_s: float, fixed_
     )  # fmt: skip
     assert absorbed <= 5
     assert {one.readers for one in loop.batches[13:]} == {6}
+
+
+@pytest.mark.parametrize(
+    "speed, fixed_s, trigger_s, limit, settled",
+    [
+        # What the limit lets through in each second, which 50,000 offsets in 10 s are.
+        (2_000, 1, 10, 50_000, (4, 4)),
+        (2_000, 3, 10, 50_000, (4, 5)),
+        # The limit binds at no trigger, and two thirds of a batch are reading.
+        (2_000, 1, 0, 50_000, (6, 8)),
+        # With 8 readers, a fifth of a batch is reading; without them being known exactly, it may be a few times as many.
+        (2_000, 5, 0, 20_000, (8, 30)),
+    ],
+)
+@pytest.mark.parametrize("readers", [4, 20])
+def test_a_lag_that_grows_under_a_limit_asks_for_no_more_than_what_is_of_use(
+    speed: float, fixed_s: float, trigger_s: float, limit: int, settled: tuple[int, int], readers: int
+) -> None:
+    """Ten thousand offsets arrive in each second, and cannot all be read."""
+    loop = Loop(steady(10_000), speed, fixed_s, trigger_s, 0.1, readers, after=2, limit=limit).run(80)
+    late = loop.said[20:]
+    assert settled[0] <= min(late) <= max(late) <= settled[1]
