@@ -178,7 +178,7 @@ def test_a_tenfold_step_is_absorbed_within_five_batches(trigger_s: float, fixed_
         (2_000, 3, 10, 50_000, (4, 5)),
         # The limit binds at no trigger, and two thirds of a batch are reading.
         (2_000, 1, 0, 50_000, (6, 8)),
-        # With 8 readers, a fifth of a batch is reading; without them being known exactly, it may be a few times as many.
+        # With 8 readers, a fifth of a batch is reading; as that is not known exactly, it may be some times as many.
         (2_000, 5, 0, 20_000, (8, 30)),
     ],
 )
