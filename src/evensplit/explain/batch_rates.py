@@ -91,30 +91,36 @@ class _Point(NamedTuple):
 
     at_ms: int
     read: int
+    """Offsets, from any time on; so it may be negative."""
     lag: int | None
     splits: int
 
 
 def arriving_of(looks: Sequence[Measured], growing: Mapping[str, float]) -> tuple[float, bool] | None:
     """By how many offsets per second the logs grow, and whether that is known of all of them by their ends."""
-    tracks: dict[str, list[_Point]] = {cluster: [] for cluster in (looks[-1].parts if looks else ())}
-    read = dict.fromkeys(tracks, 0)
-    times: list[int] = []
-    for one in looks:
-        for cluster in tracks:
-            part = one.parts.get(cluster, ClusterPart(0))
-            read[cluster] += part.read
-            if one.at_ms is not None:
-                tracks[cluster].append(_Point(one.at_ms, read[cluster], part.lag, part.splits))
-        if one.at_ms is not None:
-            times.append(one.at_ms)
-    times = times[-BATCHES_MAX - 1 :]
+    times = [one.at_ms for one in looks if one.at_ms is not None][-BATCHES_MAX - 1 :]
     if len(times) < 2 or times[-1] <= times[0]:
         return None
     found = [
-        (growing[cluster], True) if cluster in growing else _of_cluster(track) for cluster, track in tracks.items()
+        (growing[cluster], True) if cluster in growing else _of_cluster(_track(looks, cluster))
+        for cluster in looks[-1].parts
     ]
     return sum(rate for rate, _ in found), all(known for _, known in found)
+
+
+def _track(looks: Sequence[Measured], cluster: str) -> list[_Point]:
+    """How far a cluster had been read, oldest first; at most so far back that enough of its lags are known."""
+    points: list[_Point] = []
+    read, known = 0, 0
+    for one in reversed(looks):
+        part = one.parts.get(cluster, ClusterPart(0))
+        if one.at_ms is not None:
+            points.append(_Point(one.at_ms, read, part.lag, part.splits))
+            known += part.lag is not None
+        if known > BATCHES_MAX:
+            break
+        read -= part.read
+    return points[::-1]
 
 
 def _of_cluster(track: Sequence[_Point]) -> tuple[float, bool]:
@@ -181,11 +187,12 @@ def pace_of(looks: Sequence[Measured]) -> Pace | None:
 
     The others may have waited for an executor or a worker process to start.
     """
-    whole = [one for one in looks if not one.without] or looks
+    last = looks[-FIXED_BATCHES_MAX:]
+    whole = [one for one in last if not one.without] or last
     found, recent = _taken(whole), _taken([one for one in whole if one.duration_ms != 0][-SPEED_BATCHES_MAX:])
     if not recent:
         return None
-    fixed_s, sure = _fixed_s(found[-FIXED_BATCHES_MAX:])
+    fixed_s, sure = _fixed_s(found)
     mean = sum(offsets for offsets, _ in recent) / sum(seconds - fixed_s for _, seconds in recent)
     each = sorted(offsets / (seconds - fixed_s) for offsets, seconds in recent)
     speed = max(mean, each[len(each) // 2])
