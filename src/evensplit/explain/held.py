@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 
-from evensplit.core.model import Held, SplitId
+from evensplit.core.model import Held, Split, SplitId
 from evensplit.core.text import some
 
 ALIGNMENT = "alignment"
@@ -58,6 +59,17 @@ def held_sentence(held: Sequence[Held]) -> str:
     aligned = [f"{ALIGNMENT}, which waits for {named}" if named else ALIGNMENT] if waited else []
     parts = [some(caps, SHOWN_MAX), *aligned] if caps else aligned
     return f"held by {', and '.join(parts)}" if parts else ""
+
+
+def packed_ends(splits: Mapping[SplitId, Split], latest: Mapping[SplitId, int]) -> bytes:
+    """Which of `splits` were at the ends of their logs, `latest`; small, to be kept of many batches."""
+    flags = (key in latest and latest[key] <= (split.position or 0) for key, split in splits.items())
+    return zlib.compress(bytes(flags))
+
+
+def at_end(packed: bytes, splits: Mapping[SplitId, Split], key: SplitId) -> bool:
+    """Whether `key` was at its end, as `packed_ends` has it of the same `splits`."""
+    return any(flag for one, flag in zip(splits, zlib.decompress(packed), strict=True) if one == key)
 
 
 def held_json(held: Sequence[Held]) -> list[dict[str, str]]:

@@ -21,6 +21,8 @@ class BatchEnd:
     planned_ms: int | None
     """When it was planned; None: not known."""
     state: EnumeratorState
+    at_end: frozenset[SplitId] = frozenset()
+    """Splits that are known to have been at the ends of their logs then, so that no limit held them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,8 @@ def describe_split(split: Split | None) -> str:
 def _go_on(chapters: list[Entry], split: SplitId, before: EnumeratorState, end: BatchEnd) -> None:
     """Add the batch that ends with `end`. One that only goes on as the chapter before extends that."""
     changes, (reading, held) = happened(split, before, end.state), _reading(split, before, end.state)
+    if split in end.at_end:
+        held = ()
     if not (changes or reading or held):
         return
     entry = Entry(end, end, changes, reading, held)

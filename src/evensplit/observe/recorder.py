@@ -20,6 +20,7 @@ from evensplit.core.state.codec import decode
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import Explanation
+from evensplit.explain.held import at_end, packed_ends
 from evensplit.explain.split_history import BatchEnd, SplitHistory, split_history
 from evensplit.garbage import uncollected
 from evensplit.observe.callbacks import Callbacks
@@ -120,7 +121,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._watched: OrderedDict[_Key, SourceStatus] = OrderedDict()
         self._begun: dict[str, Begun] = {}
-        self._past: dict[_Key, deque[tuple[BatchSummary, bytes]]] = {}
+        self._past: dict[_Key, deque[tuple[BatchSummary, bytes, bytes]]] = {}
         self._callbacks: Callbacks[SourceStatus] = Callbacks()
         self._begun_callbacks: Callbacks[Begun] = Callbacks()
 
@@ -183,7 +184,7 @@ class Recorder:
         Raises CheckpointError if its states are not the start and the end of one batch; nothing changes then.
         """
         key = (batch.source.query_id, batch.source.number)
-        packed: bytes | None = None
+        packed, done = None, b""
         while True:
             with self._lock:
                 known = self._watched.get(key)
@@ -193,13 +194,14 @@ class Recorder:
                 view = advance(before, batch)
             if packed is None and view is not before:
                 packed = zlib.compress((end if isinstance(end, str) else json.dumps(end)).encode(), _FAST)
+                done = packed_ends(batch.end.splits, batch.report.latest) if view.explanation.held else b""
             with self._lock:
                 known = self._watched.get(key)
                 if (None if known is None else known.view) is before:
                     found = self._watched[key] = SourceStatus(view, stage, heard_ms, "", _run(known, batch))
                     if packed is not None and view is not before:
                         past = BatchSummary(batch.source, batch.run_id, batch.number, batch.at_ms, view.explanation)
-                        self._past.setdefault(key, deque(maxlen=WORK_MAX)).append((past, packed))
+                        self._past.setdefault(key, deque(maxlen=WORK_MAX)).append((past, packed, done))
                     self._make_latest(batch.source.query_id)
                     break
             # Another thread was faster with a batch of the same source.
@@ -322,7 +324,7 @@ class Recorder:
     def past(self) -> tuple[BatchSummary, ...]:
         """The last `WORK_MAX` batches of each source, oldest first; the sources in the order of `watched`."""
         with self._lock:
-            return tuple(past for key in self._watched for past, _ in self._past.get(key, ()))
+            return tuple(past for key in self._watched for past, *_ in self._past.get(key, ()))
 
     def story(self, source: Source, split: SplitId, wanted: Callable[[], bool] | None = None) -> SplitHistory | None:
         """The history of a split over the last `WORK_MAX` batches; None if none of them has it.
@@ -335,11 +337,12 @@ class Recorder:
 
         def ends() -> Iterator[BatchEnd]:
             state: EnumeratorState | None = None
-            for past, end in kept:
+            for past, end, done in kept:
                 if wanted is not None and not wanted():
                     return
                 state = decode(json.loads(zlib.decompress(end)), state)
-                yield BatchEnd(past.number, past.at_ms, state)
+                read = done and at_end(done, state.splits, split)
+                yield BatchEnd(past.number, past.at_ms, state, frozenset({split} if read else ()))
 
         told = split_history(split, ends())
         return told if wanted is None or wanted() else None

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from evensplit.core.model import SplitId
+from evensplit.core.model import Held, SplitId
 from evensplit.core.state.codec import encode
 from evensplit.core.state.observation import Report
 from evensplit.errors import CheckpointError
@@ -37,6 +37,31 @@ def test_views_by_source_and_by_name() -> None:
     latest = recorder.find("orders")
     assert latest is not None
     assert latest.view.source.query_id == "query-3"
+
+
+def test_what_was_read_to_its_end_was_not_held() -> None:
+    """The end of its log is known here, unlike in a checkpoint."""
+    recorder, script, other = Recorder(), orders({"east": 2}), SplitId("east", "orders", 1)
+    taken(recorder, [script.batch()])
+    for read in (5, 3):
+        script.write(5)
+        script.read(read)
+        one = script.batch()
+        end = replace(one.end, held=(Held("maxOffsetsPerTrigger"),), reached_ms=1)
+        latest = {ORDERS: one.report.latest[ORDERS], other: end.splits[other].position or 0}
+        recorder.add(replace(one, end=end, report=Report(latest)), encode(end))
+        script._last = end
+
+    def said(split: SplitId) -> list[str]:
+        story = recorder.story(one.source, split)
+        assert story is not None
+        return [chapter.sentences()[-1] for chapter in story.chapters[1:]]
+
+    assert said(ORDERS) == [
+        "offsets 0 to 4 read by reader 0",
+        "offsets 5 to 7 read by reader 0; the batch was held by maxOffsetsPerTrigger",
+    ]
+    assert "held" not in "".join(said(other))
 
 
 def test_the_end_comes_as_an_object_or_as_text() -> None:
