@@ -87,6 +87,14 @@ def test_what_is_advised_exists(advice: str) -> None:
     assert all(word.lower() in BY_NAME or word.startswith(("kafka.ssl.", "kafka.sasl.")) for word in used), used
 
 
+def test_the_log_says_why_an_option_has_no_effect() -> None:
+    assert ignored_text(["capacity", "idleTimeout", "priority", "schema.registry.url"]) == (
+        "capacity (only with balance=rate), idleTimeout (without alignment), priority (without maxOffsetsPerTrigger "
+        "and maxBytesPerTrigger), schema.registry.url (no schema of a registry is used)"
+    )
+    assert ignored_text(["idleTimeout", "priority"], bare=["priority"]) == "idleTimeout (without alignment), priority"
+
+
 def test_the_log_says_what_to_use_instead_of_what_is_ignored() -> None:
     assert ignored_text(["kafka.group.id", "kafka.retries"]) == (
         "kafka.group.id (startingGroup starts where a group stands, commitGroup commits the positions of a stream to "

@@ -97,9 +97,10 @@ class Coordinator:
         self._agenda: Agenda | None = None
         self._fixed = False
         """Partitions and ends are those of the first plan, and not looked for any more."""
-        ignored = sorted({*options.ignored, *(options.ignored_in_batch if batch else ())})
+        in_batch = options.ignored_in_batch if batch else ()
+        ignored = sorted({*options.ignored, *in_batch})
         if ignored:
-            log.warning("these options have no meaning here and are ignored: %s", ignored_text(ignored))
+            log.warning("these options have no meaning here and are ignored: %s", ignored_text(ignored, in_batch))
 
     def plan(
         self, start: EnumeratorState, *, limited: bool, fix_ends: bool = False, repeated: Sequence[Batch] = ()

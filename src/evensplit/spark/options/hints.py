@@ -7,10 +7,15 @@ lists them all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from evensplit.core.state.settings import RATE
 from evensplit.kafka.options.client import IGNORED, REFUSED, USED
-from evensplit.spark.options.spec.all import ALIASES, IGNORED_NAMES
+from evensplit.registry.settings import PREFIX
+from evensplit.spark.options.spec.all import ALIASES, DECLARED, IGNORED_NAMES
+from evensplit.spark.options.spec.formats import ON_DECODE_ERROR
+from evensplit.spark.options.spec.limits import MAX_BYTES, MAX_OFFSETS, PRIORITY
+from evensplit.spark.options.spec.query import BALANCE, ON_TIMESTAMP_OVERFLOW
 
 _TASKS = "use readers for the tasks of a batch, or minPartitions to have more tasks than readers"
 _DECODE = (
@@ -90,6 +95,15 @@ MEANINGLESS: Mapping[str, str] = {
 }
 """Option that is understood and ignored -> what does what it may have been given for."""
 
+USELESS: Mapping[str, str] = {
+    **{one.name: f"without {one.useless_without}" for one in DECLARED if one.useless_without},
+    **{one.name: f"only with {BALANCE.name}={RATE}" for one in DECLARED if one.useless_without == BALANCE.name},
+    PRIORITY.name: f"without {MAX_OFFSETS.name} and {MAX_BYTES.name}",
+    ON_TIMESTAMP_OVERFLOW.name: "the column timestamp is not read",
+    ON_DECODE_ERROR.name: "nothing is decoded",
+}
+"""Option that has no effect by itself -> what it lacks where it is ignored."""
+
 _KAFKA = "kafka."
 
 CLIENT_OPTIONS = frozenset(f"{_KAFKA}{setting}" for setting in USED)
@@ -140,6 +154,17 @@ def meaning_of(name: str) -> tuple[str, str] | None:
     return None if why is None else (usual, f"an error: {usual} {why}")
 
 
-def ignored_text(names: Sequence[str]) -> str:
-    """The ignored options `names` in a sentence, each with what to use instead, if there is something."""
-    return ", ".join(f"{name} ({MEANINGLESS[name]})" if name in MEANINGLESS else name for name in names)
+def ignored_text(names: Sequence[str], bare: Collection[str] = ()) -> str:
+    """The ignored options `names` in a sentence, each with what to use instead, or with why, if there is something.
+
+    `bare`: those that are told without that.
+    """
+    told = {name: "" if name in bare else MEANINGLESS.get(name) or _why(name) for name in names}
+    return ", ".join(f"{name} ({said})" if said else name for name, said in told.items())
+
+
+def _why(name: str) -> str:
+    """Why an option that is given can have no effect; empty: that is not known."""
+    if name.startswith(PREFIX):
+        return "no schema of a registry is used"
+    return USELESS.get(name, "")
