@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from evensplit.core.model import Held
+from evensplit.core.batch.alignment import HOLD
+from evensplit.core.model import Held, Split, SplitId
+from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable
+from evensplit.spark.driver.ends.aligned_ends import AlignedEnds
 from tests.support.clocks import Clock
+from tests.support.waiting import wait_for
 from tests.unit.spark.test_alignment import BEGIN_MS, HOUR_MS, MINUTE_MS, Query, Timed, spread
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -196,3 +201,39 @@ def test_a_partition_without_timestamps_that_is_written_to_holds_nobody(clock: C
     assert live(query, east, untimed=True) < 5
     query.restart()
     assert live(query, east, untimed=True) < 5
+
+
+def test_a_topic_that_is_created_anew_has_timestamps_of_its_own(clock: Clock) -> None:
+    east = Timed("east")
+    east.write(0, *spread(BEGIN_MS, BEGIN_MS + HOUR_MS, 10))
+    east.write(1, -1, -1)
+    query = Query(east, clock=clock, failOnDataLoss="false")
+    assert live(query, east, untimed=True) < 5
+    slow = SplitId("east", "t", 1)
+    before = query.state.splits[slow].topic_id
+    east.delete_topic("t")
+    east.create_topic("t", 2)
+    east.times = {SplitId("east", "t", number): [] for number in range(2)}
+    now_ms = int(clock.now_s * 1000)
+    east.write(0, *spread(now_ms, now_ms + HOUR_MS, 100))
+    east.write(1, now_ms)
+    wait_for(lambda: (query.batch(), query.state.splits[slow].topic_id != before)[1])
+    for _ in range(20):
+        query.batch()
+    assert 0 < query.position(SplitId("east", "t", 0)) < 30, "others wait for the one that is not idle yet"
+
+
+def test_what_is_gone_is_forgotten_and_what_is_away_is_not() -> None:
+    limits: Any = SimpleNamespace(idle_timeout_ms=60_000, away=HOLD)
+    hours: Any = SimpleNamespace(monotonic=lambda: 0.0, now_ms=lambda: 0)
+    nobody: Any = None
+    ends = AlignedEnds(limits, 1_000, nobody, hours)
+    away = SplitId("us", "t", 0)
+    for day in range(10):
+        today = SplitId("eu", f"log-{day}", 0)
+        splits = {key: Split(key, "id", 5) for key in (today, away)}
+        latest = {today: 5} if day else dict.fromkeys((today, away), 5)
+        ends.find(EnumeratorState(splits=splits), {}, latest, lambda _: 0.0, unseen=(), last=False)
+        assert set(ends._since_s) == {today, away}
+    ends.find(EnumeratorState(), {}, {}, lambda _: 0.0, unseen=(), last=False)
+    assert set(ends._since_s) == set()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 
 from evensplit.core.batch.alignment import HOLD, Cut, TimeSearch
-from evensplit.core.model import SplitId
+from evensplit.core.model import Split, SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterError
 from evensplit.kafka.admin.protocol import TimedOffset
@@ -51,12 +51,12 @@ class AlignedEnds:
         self._beyond_ms: int | None = None
         self._span_ms = 0
         self._waits_for = ""
-        self._untimed: set[SplitId] = set()
-        """Splits whose records have no timestamps."""
+        self._untimed: dict[SplitId, str] = {}
+        """Splits whose records have no timestamps, and the ids of their topics."""
         self._unsure: set[SplitId] = set()
         """Splits that others waited for, and that were not asked for any timestamp."""
-        self._sure: set[SplitId] = set()
-        """Splits that were."""
+        self._sure: dict[SplitId, str] = {}
+        """Splits that were, and the ids of their topics."""
 
     def rest(self) -> None:
         """No batch is looked for now, whatever the last one waits for."""
@@ -83,6 +83,7 @@ class AlignedEnds:
         Raises:
             ClusterError: with `last`, a cluster does not say where a time lies.
         """
+        self._forget(state, latest)
         self._look(latest)
         while True:
             cut = self._search(state, positions, latest, filled, unseen=unseen, last=last)
@@ -126,9 +127,9 @@ class AlignedEnds:
             away = gone[0].cluster if self._limits.away == HOLD else away
             there = {key: there[key] for key in there if key not in frozenset(gone)}
         cut = search.cut
-        self._sure |= self._unsure
+        for kept, keys in ((self._sure, self._unsure), (self._untimed, search.untimed)):
+            kept.update((key, state.splits[key].topic_id) for key in keys if key in state.splits)
         self._unsure.clear()
-        self._untimed.update(search.untimed)
         self._note(cut, search, positions, latest, busy)
         if len(there) < len(positions):
             # No poll tells that they would answer now.
@@ -162,6 +163,20 @@ class AlignedEnds:
             answer, keys = future.result() if complete else _answer(name, future), by_cluster[name]
             found.update(zip(map(keys.__getitem__, answer), answer.values(), strict=True))
         return found
+
+    def _forget(self, state: EnumeratorState, latest: Ends) -> None:
+        """Forget splits that are gone. What is known of a topic is not known of another one of its name.
+
+        Of a cluster that is away there are no ends, but splits.
+        """
+        since_s, splits = self._since_s, state.splits
+        # All ends of the last time are among these.
+        if len(since_s) > len(latest):
+            for key in [key for key in since_s if key not in latest and _is_gone(splits.get(key))]:
+                del since_s[key]
+        for kept in (self._sure, self._untimed):
+            for key in [key for key, topic_id in kept.items() if _is_gone(splits.get(key), topic_id)]:
+                del kept[key]
 
     def _look(self, latest: Ends) -> None:
         """Note which logs have grown.
@@ -202,7 +217,7 @@ class AlignedEnds:
             idle_s = self._limits.idle_timeout_ms / 1000
             waiting = [self._since_s[key] + idle_s for key in busy if str(key) == cut.waits_for]
             self.due_s = min(waiting, default=math.inf)
-            self._unsure = {key for key in busy if str(key) == cut.waits_for} - self._sure
+            self._unsure = {key for key in busy if str(key) == cut.waits_for and key not in self._sure}
             if self._unsure:
                 self.due_s = self._scheduler.monotonic()
             if not reads:
@@ -215,6 +230,11 @@ class AlignedEnds:
         if not cut.waits_for and not reads and any(latest[key] > position for key, position in positions.items()):
             # The search goes on with the next plan.
             self.due_s, self._beyond_ms = self._scheduler.monotonic(), search.beyond_ms
+
+
+def _is_gone(split: Split | None, topic_id: str | None = None) -> bool:
+    """Whether it was removed, or is of a topic with another id; None: with any."""
+    return split is None or split.removed_at_ms is not None or topic_id not in (None, split.topic_id)
 
 
 def _answer(name: str, future: Future[Mapping[tuple[str, int], TimedOffset]]) -> Mapping[tuple[str, int], TimedOffset]:
