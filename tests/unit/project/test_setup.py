@@ -55,6 +55,7 @@ class Checkout:
         done = subprocess.run(
             command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=60, check=False
         )
+        assert ("Ready. Next: `. .venv/bin/activate`" in done.stdout) == (done.returncode == 0)
         return [*(self.root / "ran").read_text().splitlines(), *(["fails"] if done.returncode else [])]
 
 
