@@ -17,7 +17,7 @@ import yaml
 from evensplit.cli.group import evensplit
 from evensplit.errors import BY_ID, EvenSplitError
 from evensplit.kafka.columns import COLUMNS, TABLE
-from evensplit.kafka.options.option import INT_MAX, Duration, Option, ValueType, WholeNumber
+from evensplit.kafka.options.option import INT_MAX, Duration, NumberOrWord, Option, ValueType, WholeNumber
 from evensplit.observe import files
 from evensplit.observe.metric import Metric
 from evensplit.observe.metrics import METRICS
@@ -181,6 +181,8 @@ def _option_row(option: Option, among: Iterable[Option]) -> str:
 def _type(kind: ValueType) -> str:
     if isinstance(kind, Duration):
         return f"{kind.kind}, {'0 or more' if kind.zero else 'above 0'}"
+    if isinstance(kind, NumberOrWord):
+        return f"{kind.kind}, {kind.least} to {kind.most}, or `{kind.word}`"
     if not isinstance(kind, WholeNumber):
         return kind.kind
     bounds = f"{kind.least} or more" if kind.most >= INT_MAX else f"{kind.least} to {kind.most}"

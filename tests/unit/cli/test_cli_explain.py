@@ -94,7 +94,7 @@ def test_every_option_by_its_name(name: str) -> None:
 def test_an_option_as_json() -> None:
     assert json.loads(run("maxrecordsperpartition", "--format", "json")[0]) == {
         "option": "maxRecordsPerPartition",
-        "type": "a whole number from 1 to 9223372036854775807",
+        "type": "a whole number, 1 or more",
         "default": "no limit",
         "where": "query",
         "since": "0.1.0",

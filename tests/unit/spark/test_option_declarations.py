@@ -202,7 +202,9 @@ def test_a_number_has_bounds(option: Option) -> None:
     for wrong in (str(kind.least - 1), str(kind.most + 1), "", "many", "1.5", "1e3", "1_0", "²", "9" * 5000):
         found = refused(option, wrong)
         shown = repr(wrong if len(wrong) <= 100 else f"{wrong[:100]}…")
-        assert found == (f"{option.name} is {shown}; expected a whole number{unit} from {kind.least} to {kind.most}")
+        bounds = f", {kind.least} or more" if kind.most == 2**63 - 1 else f" from {kind.least} to {kind.most}"
+        highest = f": the highest is {kind.most}" if wrong.isdigit() and len(wrong) > 18 and "more" in bounds else ""
+        assert found == f"{option.name} is {shown}; expected a whole number{unit}{bounds}{highest}"
 
 
 @pytest.mark.parametrize("option", has_type(NumberOrWord))

@@ -39,7 +39,7 @@ def test_one_number_is_of_the_batch() -> None:
 def test_another_number_is_wrong(wrong: str) -> None:
     (found,) = problems(maxOffsetsPerTrigger=wrong)
     assert found.startswith("maxOffsetsPerTrigger is ")
-    assert "; expected a whole number from 1 to 9223372036854775807, or JSON of them by cluster and topic" in found
+    assert "; expected a whole number, 1 or more, or JSON of them by cluster and topic" in found
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_bytes_have_a_unit_or_none(text: str, amount: int) -> None:
 @pytest.mark.parametrize("wrong", ["0", "0k", "", "m", "1x", "1.5g", "-1m", "9000p", "1 m b"])
 def test_other_bytes_are_wrong(wrong: str) -> None:
     (found,) = problems(maxBytesPerTrigger=wrong)
-    assert found.startswith(f"maxBytesPerTrigger is {wrong!r}; expected a number of bytes from 1 to ")
+    assert found.startswith(f"maxBytesPerTrigger is {wrong!r}; expected a number of bytes, 1 or more, with or without")
 
 
 def test_by_cluster_and_topic() -> None:
@@ -90,6 +90,19 @@ def test_what_is_wrong_by_cluster_and_topic(document: dict[str, Any], reason: st
     (found,) = problems_of({**TWO, "maxOffsetsPerTrigger": json.dumps(document)})
     assert found.startswith("maxOffsetsPerTrigger is ")
     assert f": {reason}" in found
+
+
+@pytest.mark.parametrize("name, amount", [("maxOffsetsPerTrigger", str(2**63)), ("maxBytesPerTrigger", "9000p")])
+def test_an_amount_that_is_too_large_is_told(name: str, amount: str) -> None:
+    (found,) = problems(**{name: amount})
+    assert found.endswith(": the highest is 9223372036854775807")
+
+
+def test_amounts_are_told_as_they_were_given() -> None:
+    document = json.dumps({"eu": {"orders": "5g", "*": "2g"}, "us": "1t", "*": "6g"})
+    (found,) = problems_of({**TWO, "maxBytesPerTrigger": document})
+    assert "that of 'eu/orders' is 5g, which is higher than the 2g of its cluster as a whole ('*')" in found
+    assert "that of 'us' is 1t, which is higher than the 6g of the batch ('*')" in found
 
 
 def test_no_more_names_than_anyone_needs() -> None:

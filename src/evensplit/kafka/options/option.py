@@ -128,12 +128,13 @@ class WholeNumber(ValueType):
     @property
     def expected(self) -> str:
         unit = f" of {self.unit}" if self.unit else ""
-        return f"a whole number{unit} from {self.least} to {self.most}"
+        bounds = f" from {self.least} to {self.most}" if self.most < LONG_MAX else f", {self.least} or more"
+        return f"a whole number{unit}{bounds}"
 
     def parse(self, value: object) -> int:
         digits = str(value).strip()
         if not _WHOLE.fullmatch(digits) or not self.least <= int(digits) <= self.most:
-            raise ValueError
+            raise ValueError(beyond_long(digits) if self.most == LONG_MAX else "")
         return int(digits)
 
 
@@ -341,6 +342,12 @@ class SecretForm(Form):
     """A form whose values may have secrets in them."""
 
     secret = True
+
+
+def beyond_long(text: str) -> str:
+    """A reason where `text` is a whole number, and higher than any that is possible; empty: it is not."""
+    is_number = text.isascii() and text.isdigit()
+    return f"the highest is {LONG_MAX}" if is_number and (len(text) > 19 or int(text) > LONG_MAX) else ""
 
 
 def duration_ms(text: str) -> int | None:

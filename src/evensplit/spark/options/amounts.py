@@ -11,7 +11,7 @@ from evensplit.core.batch.limits import Caps, Priority, Scope, named
 from evensplit.core.json_text import parse_json
 from evensplit.core.model import Cluster, Topic
 from evensplit.core.text import some
-from evensplit.kafka.options.option import LONG_MAX, ValueType, is_name
+from evensplit.kafka.options.option import LONG_MAX, ValueType, beyond_long, is_name
 from evensplit.spark.options.values import TOPIC, is_whole, shown
 
 ALL = "*"
@@ -37,9 +37,9 @@ class Amounts(ValueType):
     @property
     def expected(self) -> str:
         if self.in_bytes:
-            one = f"a number of bytes from 1 to {LONG_MAX}, with or without a unit, such as 512m"
+            one = "a number of bytes, 1 or more, with or without a unit, such as 512m"
             return one + ', or JSON of them by cluster and topic, such as {"eu": {"orders": "64m"}, "*": "512m"}'
-        one = f"a whole number from 1 to {LONG_MAX}"
+        one = "a whole number, 1 or more"
         return one + ', or JSON of them by cluster and topic, such as {"eu": {"orders": 5000}, "*": 100000}'
 
     def parse(self, value: object) -> Caps:
@@ -63,7 +63,7 @@ class Amounts(ValueType):
             wrong.append("it has no limit")
         if len(of) > NAMES_MAX:
             wrong.append(f"it names {len(of)} clusters and topics; expected {NAMES_MAX} at most")
-        wrong.extend(_above(batch, of))
+        wrong.extend(_above(batch, of, value))
         if wrong:
             raise ValueError(some(wrong))
         return Caps(batch, of)
@@ -102,7 +102,7 @@ class Amounts(ValueType):
         else:
             found = int(text) if _DIGITS.fullmatch(text) else 0
         if not 1 <= found <= LONG_MAX:
-            raise ValueError
+            raise ValueError(f"the highest is {LONG_MAX}" if found else beyond_long(text))
         return found
 
 
@@ -168,16 +168,29 @@ def _is_cluster(name: str) -> bool:
     return is_name(name) and "/" not in name
 
 
-def _above(batch: int | None, of: Mapping[Scope, int]) -> list[str]:
-    """A clause about each limit that the one of the whole makes useless."""
+def _above(batch: int | None, of: Mapping[Scope, int], given: Mapping[str, Any]) -> list[str]:
+    """A clause about each limit that the one of the whole makes useless, with the amounts as they were given."""
     found: list[str] = []
     for scope, cap in of.items():
         whole = of.get(Cluster(scope.cluster)) if isinstance(scope, Topic) else None
-        for most, what in (
-            (whole, f"of its cluster as a whole ({shown(ALL)})"),
-            (batch, f"of the batch ({shown(ALL)})"),
+        for most, all_, what in (
+            (whole, Cluster(scope.cluster) if isinstance(scope, Topic) else scope, "its cluster as a whole"),
+            (batch, None, "the batch"),
         ):
             if most is not None and cap > most:
-                found.append(f"that of {shown(named(scope))} is {cap}, which is higher than the {most} {what}")
+                found.append(
+                    f"that of {shown(named(scope))} is {_written(given, scope)}, which is higher than the "
+                    f"{_written(given, all_)} of {what} ({shown(ALL)})"
+                )
                 break
     return found
+
+
+def _written(given: Mapping[str, Any], scope: Scope | None) -> str:
+    """The amount of a cluster, a topic or, with None, the batch, as it was given."""
+    if scope is None:
+        return str(given[ALL]).strip()
+    inner = given[scope.id if isinstance(scope, Cluster) else scope.cluster]
+    if isinstance(inner, dict):
+        inner = inner[ALL if isinstance(scope, Cluster) else scope.name]
+    return str(inner).strip()

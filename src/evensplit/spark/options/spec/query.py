@@ -105,8 +105,8 @@ CAPACITY = Option(
     name="capacity",
     type=Form("JSON", '{"0-3": 2, "4": 3} (a reader or a range of them: a whole number from 1 to 1000)'),
     default_text="1 for every reader",
-    meaning="How much each reader takes beside the others: a reader or a range of readers → a number. Readers that are "
-    "not named have 1. It is about owners: what `plan` lends within a batch does not depend on it.",
+    meaning="How much each reader takes beside the others: a reader or a range of readers → a number from 1 to 1000. "
+    "Readers that are not named have 1. It is about owners: what `plan` lends within a batch does not depend on it.",
     example='{"0-1": 2}',
     only="stream",
     refused_elsewhere=False,
