@@ -180,6 +180,8 @@ def _option_row(option: Option, among: Iterable[Option]) -> str:
 
 def _type(kind: ValueType) -> str:
     if isinstance(kind, Duration):
+        if kind.negative:
+            return kind.kind
         return f"{kind.kind}, {'0 or more' if kind.zero else 'above 0'}"
     if isinstance(kind, NumberOrWord):
         return f"{kind.kind}, {kind.least} to {kind.most}, or `{kind.word}`"

@@ -221,5 +221,10 @@ def test_the_proof_holds_by_a_check_that_searches_for_nothing_and_another_one_do
     proof = prove(owner, *rest)  # type: ignore[arg-type]
     assert problems(proof, owner, *rest) == ()  # type: ignore[arg-type]
     assert proof.bound <= proof.level_max
-    for wrong in (replace(proof, bound=proof.bound + more), replace(proof, level_max=proof.level_max + more)):
+    for wrong in (
+        replace(proof, bound=proof.bound + more),
+        replace(proof, level_max=proof.level_max + more),
+        replace(proof, bound=proof.bound + more, witness=tuple(instance["readers"]), heaviest=len(owner) + more),  # type: ignore[arg-type]
+        replace(proof, witness=(*proof.witness, -more)),
+    ):
         assert len(problems(wrong, owner, *rest)) == 1  # type: ignore[arg-type]

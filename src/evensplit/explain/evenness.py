@@ -158,7 +158,7 @@ def _far(proof: RateProof) -> str:
     if proof.level_max == proof.bound:
         bound = f"{_amount(proof.bound)} is the least possible"
     else:
-        bound = f"no owners are below {_amount(proof.bound, floor)}"
+        bound = f"no assignment gets below {_amount(proof.bound, floor)}"
     return f"where {bound} ({proof.gap:.1%} above it)"
 
 

@@ -77,7 +77,7 @@ class ReadersNeeded:
         lag = f"a lag of {counted(self.lag, 'offset')}"
         if self.held_by:
             by, s = " and ".join(self.held_by), "s" if len(self.held_by) == 1 else ""
-            said += f"; {by} hold{s} the rest back, however many they are"
+            said += f"; {by} hold{s} the rest back, however many readers there are"
             if self.let_through is not None:
                 said += f", and let{s} {_rate(self.let_through)}/s through"
             said += f", so {lag} does not count" if self.lag else ""

@@ -120,7 +120,8 @@ METRICS = (
         "gauge",
         _SOURCE,
         "The time that the last batch reached with `alignment`, by the records' timestamps, as Unix time: nothing that "
-        "is unread is older, unless timestamps run backwards in a partition. No sample without `alignment`.",
+        "is unread is older, unless timestamps run backwards in a partition. No sample before the first batch with "
+        "`alignment`.",
     ),
     Metric(
         "evensplit_unreachable_clusters", "gauge", _SOURCE, "Clusters that did not answer when the query last looked."

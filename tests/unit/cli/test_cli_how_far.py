@@ -25,7 +25,7 @@ def test_what_held_the_last_batch_and_the_time_that_it_reached(tmp_path: Path) -
     aligned = replace(end, held=(Held("alignment", "west/clicks/0"),), reached_ms=1_700_000_000_000)
     place = write(tmp_path / "aligned", [before, aligned])
     held = "The last batch was held by alignment, which waits for west/clicks/0."
-    reached = "Reached 2023-11-14 22:13:20 UTC, by the records' timestamps (alignment)."
+    reached = "Reached 2023-11-14 22:13:20 UTC, by the records' timestamps, as of the last batch with alignment."
     for command in (("inspect",), ("top", "--once")):
         name, *options = command
         lines = read_checkpoint(name, place, *options)[0].splitlines()

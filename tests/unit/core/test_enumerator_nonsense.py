@@ -62,7 +62,11 @@ def lost(split: en.SplitId, position: int, found: int | None = None) -> en.Recor
         en.BatchPlanned({ZERO: 150}, measured={ZERO: (0, 0)}),
         en.BatchPlanned({ZERO: 150}, measured={ZERO: (-5, 10)}),
         en.BatchPlanned({ZERO: 150}, measured={ZERO: (5, -10)}),
-        en.BatchPlanned({ZERO: 150}, held=(en.Held("b"), en.Held("a"))),
+        en.BatchPlanned({ZERO: 150}, measured={ZERO: (5, 2**70)}),
+        en.LogsObserved("east", {ZERO: 1000}, {ZERO: 2**70}),
+        en.LogsObserved("east", {ZERO: 2**70}),
+        en.TimePassed(2**70),
+        lost(ZERO, 2**70),
         lost(ZERO, -3),
         lost(ZERO, 3, -2),
         lost(STRANGE, 3),
@@ -120,6 +124,35 @@ def test_a_reader_is_told_of_an_end_that_is_known_later() -> None:
         en.Revoke(ZERO, owner),
         en.Assign(ZERO, owner, 100, owner, done.state.generation, "id", 700),
     )
+
+
+def test_a_reader_stops_where_its_split_is_finished_without_it() -> None:
+    state = running(bounded=True)
+    owner = state.splits[ZERO].owner
+    assert owner is not None
+    ended = en.step(state, en.OffsetsResolved({}, {ZERO: 100}))
+    assert ended.state.splits[ZERO].finished
+    assert ended.effects == (en.Revoke(ZERO, owner),)
+    stops = en.step(state, en.OffsetsResolved({}, {ZERO: 500})).state
+    aged = en.step(stops, en.LogsObserved("east", {ZERO: 900}, {ZERO: 600}))
+    assert aged.state.splits[ZERO].finished
+    assert aged.effects[1:] == (en.Revoke(ZERO, owner),)
+
+
+def test_a_reader_begins_anew_where_a_log_is_another_one_from_its_position_on() -> None:
+    state = running()
+    for event in (
+        en.LogsObserved("east", {ZERO: 1000}, epochs={ZERO: (en.EpochStart(4, 0),)}),
+        en.BatchPlanned({ZERO: 200}),
+        en.BatchOpened(durable=2),
+        en.BatchPlanned({}),
+    ):
+        state = en.step(state, event).state
+    owner = state.splits[ZERO].owner
+    assert owner is not None
+    epochs = {ZERO: (en.EpochStart(7, 200), en.EpochStart(3, 0))}
+    done = en.step(state, en.LogsObserved("east", {ZERO: 1000}, epochs=epochs))
+    assert [type(effect) for effect in done.effects] == [en.ReportLoss, en.Revoke, en.Assign]
 
 
 def test_reading_on_orders_nothing() -> None:

@@ -36,7 +36,7 @@ def test_the_least_possible_is_said_only_of_what_is_proven_to_be_that() -> None:
     assert one.work.level_max == min(map(max, loads))
     assert one.work.bound == 2650
     assert one.statement() == (
-        "by work, the busiest reader has 2,880 offsets a minute, where no owners are below 2,650 (8.7% above it); "
+        "by work, the busiest reader has 2,880 offsets a minute, where no assignment gets below 2,650 (8.7% above it); "
         "by counts, as even as possible; no partition moved that could have stayed"
     )
 
@@ -45,8 +45,9 @@ def test_a_bound_is_not_rounded_up() -> None:
     one = proven(rated([0, 0, 0, 1], [58, 50, 30, 29], capacities=((0, 2),)))
     assert one.work is not None
     assert one.work.bound == Fraction(167, 3)
-    assert "69 offsets a minute for each part of its capacity, where no owners are below 55.6 (24.0% above it)" in (
-        one.statement()
+    assert (
+        "69 offsets a minute for each part of its capacity, where no assignment gets below 55.6 (24.0% above it)"
+        in (one.statement())
     )
 
 
@@ -71,7 +72,7 @@ def test_with_capacities_partitions_weigh_the_same_until_rates_are_known() -> No
         ),
         (
             [0] * 7 + [1],
-            "3.5 partitions for each part of its capacity, where no owners are below 3 (16.7% above it)",
+            "3.5 partitions for each part of its capacity, where no assignment gets below 3 (16.7% above it)",
             0,
         ),
     ):

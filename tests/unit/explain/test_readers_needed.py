@@ -167,7 +167,8 @@ def test_of_what_a_limit_holds_back_only_what_it_lets_through_counts() -> None:
     assert (found.readers, found.held_by, found.let_through) == (3, ("maxOffsetsPerTrigger",), 10_000)
     assert found.sentence() == (
         "3 readers are needed: 100,000 offsets/s arrive, and one reader does 5,000/s; maxOffsetsPerTrigger holds "
-        "the rest back, however many they are, and lets 10,000/s through, so a lag of 7,200,000 offsets does not count"
+        "the rest back, however many readers there are, and lets 10,000/s through, so a lag of 7,200,000 offsets does "
+        "not count"
     )
     assert needed([one._replace(held=()) for one in limited], lag=7_200_000).readers == 40
     assert needed([*limited, limited[-1]._replace(at_ms=80_000, held=(), lag=8_100_000)], lag=7_200_000).readers == 40
@@ -188,7 +189,7 @@ def test_where_batches_follow_each_other_at_once_and_hardly_read_more_readers_ga
     # Two would read for 2 s of 11 s.
     assert found.readers <= 3
     assert (found.held_by, found.let_through) == (("maxOffsetsPerTrigger",), None)
-    assert "holds the rest back, however many they are, so a lag" in found.sentence()
+    assert "holds the rest back, however many readers there are, so a lag" in found.sentence()
 
 
 def test_where_all_wait_for_one_split_only_what_arrives_counts() -> None:
@@ -198,7 +199,7 @@ def test_where_all_wait_for_one_split_only_what_arrives_counts() -> None:
     assert (found.arriving, found.let_through, found.held_by) == (4_004, None, ("alignment",))
     assert found.readers == 4, "how fast a reader is cannot be seen, but that they have time to spare"
     assert found.sentence().endswith(
-        "; alignment holds the rest back, however many they are, so a lag of 40,000,000 offsets does not count"
+        "; alignment holds the rest back, however many readers there are, so a lag of 40,000,000 offsets does not count"
     )
     assert needed([one._replace(held=()) for one in waiting], lag=40_000_000).readers == 100
     # An idle query waits as well.

@@ -118,7 +118,9 @@ def how_far(view: View) -> list[Text]:
     if view.explanation.held:
         found.append(Text(f"The last batch was {plain(held_sentence(view.explanation.held))}."))
     if (reached_ms := view.last.end.reached_ms) is not None:
-        found.append(Text(f"Reached {time_of(reached_ms)} UTC, by the records' timestamps (alignment)."))
+        found.append(
+            Text(f"Reached {time_of(reached_ms)} UTC, by the records' timestamps, as of the last batch with alignment.")
+        )
     return found
 
 

@@ -94,6 +94,13 @@ def problems(
         wrong.append(f"the largest load is given as {proof.level_max}, but is {level_max}")
     within = [group <= among for group in members]
     inside = [weight[key] for key in owner if within[group_of[key]]]
+    strange = sorted({*proof.witness} - {*readers})
+    if strange or len(among) < len(proof.witness) or not 0 <= proof.heaviest <= len(inside):
+        wrong.append(
+            f"readers {proof.witness} and {proof.heaviest} splits are named; expected readers that there are, each "
+            f"once, and at most the {len(inside)} splits that only these may read"
+        )
+        return tuple(wrong)
     if proof.heaviest:
         sums = list(accumulate(sorted(sorted(inside, reverse=True)[: proof.heaviest])))
         room = [proof.bound * capacity.get(one, 1) for one in proof.witness]

@@ -239,7 +239,7 @@ class TimeSearch:
         """The time that is reached when all is read up to `low`."""
         if low.is_end and self._empty_ms is not None and low.at_ms >= self._empty_ms:
             # The next records may be hardly newer than the last one, which may be much older than the time asked for.
-            least_ms = self._empty_ms - self._ahead_ms
+            least_ms = max(0, self._empty_ms - self._ahead_ms)
             return least_ms if self._known_ms is None else max(least_ms, self._known_ms)
         return min(all_ms, low.until_ms)
 

@@ -19,6 +19,7 @@ from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Cause, EpochTable, Loss, Split, SplitId
 from evensplit.core.state.open_questions import truncation_wait_ms
 from evensplit.core.state.state import TruncationObservation
+from evensplit.core.state.validation import EXPECTED_OFFSETS, wrong_offsets
 from evensplit.errors import TransitionError
 
 TRUNCATION_POLLS_MIN = 3
@@ -59,9 +60,8 @@ def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
             return
         transaction.tell(observed={**transaction.session.observed, event.cluster: event.answer})
     seen_epochs = transaction.session.leader_epochs.get(event.cluster, {})
-    if min(event.ends.values(), default=0) < 0 or min(event.starts.values(), default=0) < 0:
-        negative = [f"{key} at {at}" for of in (event.ends, event.starts) for key, at in of.items() if at < 0]
-        raise TransitionError(f"logs begin or end at negative offsets: {', '.join(negative)}; expected at least 0")
+    if wrong := [*wrong_offsets(event.starts), *wrong_offsets(event.ends)]:
+        raise TransitionError(f"logs begin or end where they cannot: {', '.join(wrong)}; {EXPECTED_OFFSETS}")
     # Mostly no leader has changed, and then all logs are the same.
     compared = event.epochs is not seen_epochs
     event = _without_stale(transaction, event, compared=compared)
@@ -187,8 +187,9 @@ def _observe_truncations(transaction: Transaction, event: LogsObserved, short: S
 def records_lost(transaction: Transaction, event: RecordsLost) -> None:
     """Declare what the driver has found; positions stay as they are."""
     for loss in event.losses:
-        if loss.split.partition < 0 or min(loss.position, loss.found or 0, loss.offsets_max or 0) < 0:
-            raise TransitionError(f"{loss} was told; expected numbers of at least 0")
+        numbers = (loss.position, loss.found or 0, loss.offsets_max or 0)
+        if wrong := [one for number in numbers for one in wrong_offsets({loss.split: number})]:
+            raise TransitionError(f"records were lost of {', '.join(wrong)}; {EXPECTED_OFFSETS}")
         transaction.lose(loss)
 
 

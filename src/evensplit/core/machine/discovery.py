@@ -31,7 +31,7 @@ from evensplit.core.model import (
     matches,
 )
 from evensplit.core.state.state import ReadConflict
-from evensplit.core.state.validation import PARTITION_MAX, wrong_offsets
+from evensplit.core.state.validation import COUNT_MAX, EXPECTED_OFFSETS, PARTITION_MAX, wrong_offsets
 from evensplit.errors import TransitionError
 
 
@@ -344,7 +344,7 @@ def offsets_resolved(transaction: Transaction, event: OffsetsResolved) -> None:
         for one in wrong_offsets(offsets)
     ]
     if wrong:
-        raise TransitionError(f"{', '.join(wrong)} was resolved; expected offsets of at least 0, as Kafka has")
+        raise TransitionError(f"{', '.join(wrong)} was resolved; {EXPECTED_OFFSETS}")
     for key in sorted({*event.starts, *event.stops}):
         split = transaction.get(key)
         if split is None:
@@ -367,6 +367,8 @@ def time_passed(transaction: Transaction, event: TimePassed) -> None:
     before = transaction.session.now_ms
     if event.now_ms < (before or 0):
         raise TransitionError(f"the time is {event.now_ms} ms; it was {before or 0} ms before, and never goes back")
+    if event.now_ms > COUNT_MAX:
+        raise TransitionError(f"the time is {event.now_ms} ms; expected at most {COUNT_MAX}")
     transaction.tell(now_ms=event.now_ms)
     retention_ms = transaction.settings.retention_ms
     for split in [split for split in transaction.splits.values() if split.removed_at_ms is not None]:

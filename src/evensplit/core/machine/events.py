@@ -63,8 +63,8 @@ class ParallelismChanged:
 class ReaderRegistered:
     """`reader` has started. It reads nothing until it is told to, whatever it read before.
 
-    Its number is below that of readers that there are: tell `ParallelismChanged` first. Otherwise only the positions
-    that it reports count, and it is told nothing.
+    Its number is below that of readers that there are: tell `ParallelismChanged` first. Otherwise only
+    splits that nobody knew are taken up from its report, and it is told nothing.
     """
 
     reader: int

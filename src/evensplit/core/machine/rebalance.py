@@ -243,7 +243,8 @@ def _orders(transaction: Transaction, after: EnumeratorState, claimed: Owners | 
     for key in sorted(transaction.changed):
         known, split = earlier.get(key), transaction.changed[key]
         owner = known.owner if known is not None else None
-        if split is not None and (split.finished or (split.owner == owner and not _goes_on_elsewhere(known, split))):
+        elsewhere = known is not None and split is not None and _goes_on_elsewhere(known, split)
+        if split is not None and (split.finished or split.owner == owner) and not elsewhere:
             continue
         if owner is not None and owner in held_by and owner in registered and owner not in fresh:
             revoked.append(Revoke(key, owner))
@@ -258,11 +259,12 @@ def _orders(transaction: Transaction, after: EnumeratorState, claimed: Owners | 
     return [*revoked, *assigned]
 
 
-def _goes_on_elsewhere(known: Split | None, split: Split) -> bool:
-    """Whether its reader has been told another position, before records were lost, or no end."""
-    if known is None or known.position is None:
+def _goes_on_elsewhere(known: Split, split: Split) -> bool:
+    """Whether its reader has been told another position, or of other records there, or no end."""
+    if known.position is None:
         return False
-    return split.stop != known.stop or (split.position != known.position and split.position == split.first)
+    anew = split.position == split.first and (split.first, split.since) != (known.first, known.since)
+    return anew or split.stop != known.stop
 
 
 def _order(split: Split, previous: int | None, generation: int) -> Assign:

@@ -16,7 +16,7 @@ from evensplit.core.machine.rebalance import may_read
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import ClusterState, ListedPartition, Split, SplitId, matches
 from evensplit.core.state.state import READERS_MAX, Registration
-from evensplit.core.state.validation import wrong_offsets
+from evensplit.core.state.validation import EXPECTED_OFFSETS, wrong_offsets
 from evensplit.errors import TransitionError
 
 
@@ -187,4 +187,4 @@ def _check_reader(reader: int, epoch: int = 0) -> None:
 
 def _check_offsets(offsets: Mapping[SplitId, int], what: str) -> None:
     if wrong := wrong_offsets(offsets):
-        raise TransitionError(f"{', '.join(wrong)} {what}; expected partitions and offsets of at least 0, as Kafka has")
+        raise TransitionError(f"{', '.join(wrong)} {what}; {EXPECTED_OFFSETS}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, repeat, starmap
-from operator import ge
+from operator import ge, itemgetter
 from typing import Any, TypeGuard, TypeVar
 
 from evensplit.core.model import Cause, Cluster, HandedOut, Loss, Readable, SplitId, Topic
@@ -15,6 +15,7 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 COUNT_MAX = 2**63 - 1
 PARTITION_MAX = 2**31 - 1
+EXPECTED_OFFSETS = f"expected partitions from 0 to {PARTITION_MAX}, and offsets from 0 to {COUNT_MAX}"
 """The most that a number in a document is: nothing that is counted, and no offset or time of Kafka's, is more."""
 
 
@@ -59,6 +60,11 @@ def flag(value: object) -> bool:
 
 def wrong_offsets(offsets: Mapping[SplitId, int]) -> list[str]:
     """The splits that have an offset, or a number, that there cannot be, such as `east/orders/0 at -1`; ascending."""
+    if not offsets:
+        return []
+    numbers, values = [*map(itemgetter(2), offsets)], offsets.values()
+    if min(*numbers, *values, 0) == 0 and max(numbers) <= PARTITION_MAX and max(values) <= COUNT_MAX:
+        return []
     wrong = [key for key, at in offsets.items() if not (0 <= at <= COUNT_MAX and 0 <= key.partition <= PARTITION_MAX)]
     return [f"{key} at {offsets[key]}" for key in sorted(wrong)]
 

@@ -29,6 +29,9 @@ GIVEN_MAX = 64
 CHANGES_PER_READER_MAX = 8
 """So many changes are made at once, for each reader or at least for each split, where nothing else bounds them."""
 
+MOVES_AT_ONCE_MAX = 500
+"""So many splits move with one decision, where more may: a bound on the time. The rest moves with the next ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -267,8 +270,9 @@ def share_out(
         elsewhere = elsewhere + loads.level
         reliefs.append(Reliefs(loads))
     found = [one.loads.owner for one in reliefs]
-    left = terms.moves_max
-    if left is None:
+    if terms.moves_max is not None:
+        left = min(terms.moves_max, MOVES_AT_ONCE_MAX)
+    else:
         left = max(CHANGES_PER_READER_MAX * len(capacity), sum(problem.splits for problem in problems))
     if not left:
         return found, False
