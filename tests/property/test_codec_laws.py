@@ -70,7 +70,7 @@ def splits_of(draw: st.DrawFn, keys: Sequence[SplitId], readers: int) -> list[Sp
         if position is not None and near_first:
             first = None if (distance := draw(back)) is None else max(0, position - distance)
         if near_stop:
-            stop = None if (distance := draw(ahead)) is None else (position or 0) + distance
+            stop = None if (distance := draw(ahead)) is None else min((position or 0) + distance, 2**63 - 1)
         if position is None:
             splits.append(Split(key, topic_id, stop=stop, removed_at_ms=removed_at_ms, initial=draw(st.booleans())))
         elif draw(st.booleans()):

@@ -60,8 +60,8 @@ def logs_observed(transaction: Transaction, event: LogsObserved) -> None:
             return
         transaction.tell(observed={**transaction.session.observed, event.cluster: event.answer})
     seen_epochs = transaction.session.leader_epochs.get(event.cluster, {})
-    if wrong := [*wrong_offsets(event.starts), *wrong_offsets(event.ends)]:
-        raise TransitionError(f"logs begin or end where they cannot: {', '.join(wrong)}; {EXPECTED_OFFSETS}")
+    if wrong := [*wrong_offsets(event.starts, "begins at"), *wrong_offsets(event.ends, "ends at")]:
+        raise TransitionError(f"{'; '.join(wrong)}; {EXPECTED_OFFSETS}")
     # Mostly no leader has changed, and then all logs are the same.
     compared = event.epochs is not seen_epochs
     event = _without_stale(transaction, event, compared=compared)
@@ -188,8 +188,8 @@ def records_lost(transaction: Transaction, event: RecordsLost) -> None:
     """Declare what the driver has found; positions stay as they are."""
     for loss in event.losses:
         numbers = (loss.position, loss.found or 0, loss.offsets_max or 0)
-        if wrong := [one for number in numbers for one in wrong_offsets({loss.split: number})]:
-            raise TransitionError(f"records were lost of {', '.join(wrong)}; {EXPECTED_OFFSETS}")
+        if wrong := [one for number in numbers for one in wrong_offsets({loss.split: number}, "was lost with")]:
+            raise TransitionError(f"{'; '.join(wrong)}; {EXPECTED_OFFSETS}")
         transaction.lose(loss)
 
 

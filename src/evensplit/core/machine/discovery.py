@@ -177,7 +177,7 @@ def partitions_listed(transaction: Transaction, event: PartitionsListed) -> None
     wrong = [f"{one.topic}/{one.partition}" for one in event.partitions if not 0 <= one.partition <= PARTITION_MAX]
     if wrong:
         raise TransitionError(
-            f"partitions were listed as {', '.join(wrong)}; expected numbers from 0 to {PARTITION_MAX}"
+            f"partitions were listed as {', '.join(wrong)}; expected numbers of at least 0 and at most {PARTITION_MAX}"
         )
     if not _is_known(transaction, event.cluster):
         return
@@ -341,10 +341,10 @@ def offsets_resolved(transaction: Transaction, event: OffsetsResolved) -> None:
     wrong = [
         f"the {what} of {one}"
         for what, offsets in (("start", event.starts), ("stop", event.stops))
-        for one in wrong_offsets(offsets)
+        for one in wrong_offsets(offsets, "was resolved to")
     ]
     if wrong:
-        raise TransitionError(f"{', '.join(wrong)} was resolved; {EXPECTED_OFFSETS}")
+        raise TransitionError(f"{'; '.join(wrong)}; {EXPECTED_OFFSETS}")
     for key in sorted({*event.starts, *event.stops}):
         split = transaction.get(key)
         if split is None:

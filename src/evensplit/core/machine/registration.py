@@ -186,5 +186,5 @@ def _check_reader(reader: int, epoch: int = 0) -> None:
 
 
 def _check_offsets(offsets: Mapping[SplitId, int], what: str) -> None:
-    if wrong := wrong_offsets(offsets):
-        raise TransitionError(f"{', '.join(wrong)} {what}; {EXPECTED_OFFSETS}")
+    if wrong := wrong_offsets(offsets, f"{what} at"):
+        raise TransitionError(f"{'; '.join(wrong)}; {EXPECTED_OFFSETS}")

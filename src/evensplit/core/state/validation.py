@@ -15,7 +15,7 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 COUNT_MAX = 2**63 - 1
 PARTITION_MAX = 2**31 - 1
-EXPECTED_OFFSETS = f"expected partitions from 0 to {PARTITION_MAX}, and offsets from 0 to {COUNT_MAX}"
+EXPECTED_OFFSETS = f"expected offsets of at least 0 and at most {COUNT_MAX}, of partitions from 0 to {PARTITION_MAX}"
 """The most that a number in a document is: nothing that is counted, and no offset or time of Kafka's, is more."""
 
 
@@ -58,15 +58,18 @@ def flag(value: object) -> bool:
     return value
 
 
-def wrong_offsets(offsets: Mapping[SplitId, int]) -> list[str]:
-    """The splits that have an offset, or a number, that there cannot be, such as `east/orders/0 at -1`; ascending."""
+def wrong_offsets(offsets: Mapping[SplitId, int], said: str) -> list[str]:
+    """One phrase for each offset, or number of a partition, that there cannot be: `east/orders/0 was reported at -1`.
+
+    `said`: what was said of them, such as `was reported at`.
+    """
     if not offsets:
         return []
     numbers, values = [*map(itemgetter(2), offsets)], offsets.values()
     if min(*numbers, *values, 0) == 0 and max(numbers) <= PARTITION_MAX and max(values) <= COUNT_MAX:
         return []
     wrong = [key for key, at in offsets.items() if not (0 <= at <= COUNT_MAX and 0 <= key.partition <= PARTITION_MAX)]
-    return [f"{key} at {offsets[key]}" for key in sorted(wrong)]
+    return [f"{key} {said} {offsets[key]}" for key in sorted(wrong)]
 
 
 def in_order(keys: Iterable[Any], what: str) -> None:
