@@ -152,7 +152,7 @@ class Explanation:
              "plan": {"kind", "offsetsMax", "offsetsMaxBound", "offsetsMaxShare", "lent", "cuts", "joined"},
              "advice",
              "evenness": [{"cluster", "even", "loadMin", "loadMax", "loadMaxBound", "moved", "movedBound", "promised",
-                           "work": {"levelMax", "levelMaxBound", "readers"}, "statement"}],
+                           "work": {"levelMax", "levelMaxBound", "readers", "heaviest"}, "statement"}],
              "clusters": [{"id", "reachable", "unreachable", "unreachableSinceMs", "leftOut", "removedAtMs",
                            "splits": {"unassigned", "assigned", "retained", "finished"},
                            "lag": {"sum", "max", "unknown"}}],

@@ -134,6 +134,7 @@ class Evenness:
                 "levelMax": round(float(self.work.level_max), 3),
                 "levelMaxBound": round(float(self.work.bound), 3),
                 "readers": list(self.work.witness),
+                "heaviest": self.work.heaviest,
             },
             "statement": self.statement(),
         }

@@ -51,7 +51,8 @@ def test_with_owners_by_rate_each_reader_has_its_work_and_its_capacity() -> None
     }
     assert "offsets a minute, by rate" in found._repr_html_()
     # Below 40 for each part, reader 0 has room for one of the splits that bring 70 and 50, and reader 1 for none.
-    assert only(found.evenness).to_json()["work"] == {"levelMax": 40.0, "levelMaxBound": 40.0, "readers": [0, 1]}
+    work = only(found.evenness).to_json()["work"]
+    assert work == {"levelMax": 40.0, "levelMaxBound": 40.0, "readers": [0, 1], "heaviest": 2}
     said = "40 offsets a minute for each part of its capacity, where 40 is the least possible (0.0% above it)"
     assert said in only(found.evenness).statement()
     assert explain(before, before, Report()).readers[0].work is None
