@@ -142,8 +142,8 @@ class Laws:
             raise Broken("S1", f"{key} was finished, and is to be read again", key)
         if new.finished and not old.finished and new.position != self.model.stops.get(key, new.position):
             raise Broken("S1", f"{key} is finished at {new.position}; it stops at {self.model.stops[key]}", key)
-        if new.finished and not old.finished:
-            # Its reader knows, having read it to its end, so nobody takes it away.
+        if new.finished and not old.finished and type(event) in (BatchPlanned, SplitsFinished):
+            # Its reader knows, having read it to its end, so nobody takes it away. Otherwise it has to be told.
             self.orders.get(-1 if old.owner is None else old.owner, {}).pop(key, None)
         if new.removed_at_ms is not None and old.removed_at_ms is None:
             self._removal(event, key)
