@@ -122,7 +122,7 @@ from evensplit.core.policies import BALANCED
 from evensplit.core.state import rates
 from evensplit.core.state.settings import ALWAYS, DECLARE, LOSSES, RATE
 from evensplit.core.state.state import EnumeratorState, Session
-from evensplit.core.state.validation import COUNT_MAX
+from evensplit.core.state.validation import COUNT_MAX, wrong_offsets
 from evensplit.errors import TransitionError
 
 EVENT_LOG_MAX = 8
@@ -266,8 +266,7 @@ def _check_told(event: BatchPlanned) -> None:
     ]
     if event.reached_ms is not None and not 0 <= event.reached_ms <= COUNT_MAX:
         wrong.append(f"{event.reached_ms} ms is the time that is reached")
-    if max(event.ends.values(), default=0) > COUNT_MAX:
-        wrong.extend(f"{key} ends at {end}" for key, end in event.ends.items() if end > COUNT_MAX)
+    wrong.extend(wrong_offsets(event.ends, "ends at"))
     if wrong:
         raise TransitionError(f"a batch was planned where {'; '.join(wrong)}; expected numbers as Kafka has them")
 

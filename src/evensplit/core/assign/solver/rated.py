@@ -141,7 +141,7 @@ class Reliefs:
             left -= found.moves
         after = float(loads.level[[giver, *(change.taker for change in changes)]].max())
         for change in reversed(changes):
-            self._undo(change)
+            self._make(change, undo=True)
         if not changes or after >= ceiling:
             return None
         return Relief(float((before - after) * loads.capacity[giver]) / (moves_max - left), tuple(changes))
@@ -156,19 +156,13 @@ class Reliefs:
         lowered = surplus / found.moves * moves / NEARLY
         return bool((loads.load[giver] - lowered) / loads.capacity[giver] >= ceiling)
 
-    def _make(self, change: Change) -> None:
+    def _make(self, change: Change, *, undo: bool = False) -> None:
+        giver, taker = (change.taker, change.giver) if undo else (change.giver, change.taker)
         self.loads.take(change.given)
         if change.taken is not None:
             self.loads.take(change.taken)
-            self.loads.give(change.taken, change.giver)
-        self.loads.give(change.given, change.taker)
-
-    def _undo(self, change: Change) -> None:
-        self.loads.take(change.given)
-        if change.taken is not None:
-            self.loads.take(change.taken)
-            self.loads.give(change.taken, change.taker)
-        self.loads.give(change.given, change.giver)
+            self.loads.give(change.taken, giver)
+        self.loads.give(change.given, taker)
 
     def _best(self, giver: int, ceiling: float, moves_max: int) -> Change | None:
         """What to change between `giver` and another reader, which stays below `ceiling`; None: nothing helps.
