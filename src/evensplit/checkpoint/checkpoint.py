@@ -9,10 +9,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
 
-from evensplit.checkpoint.files import RESTORE, batches_of, is_directory, is_there, numbers_in, read_checked, unreadable
-from evensplit.checkpoint.offset_file import VOID, OffsetLine, OffsetText, TornFile, read_offset_file
+from evensplit.checkpoint.files import (
+    RESTORE,
+    batches_of,
+    is_directory,
+    is_there,
+    numbers_in,
+    read_checked,
+    reads,
+    unreadable,
+)
+from evensplit.checkpoint.offset_file import VOID, OffsetLine, OffsetText, TornFile, parse_offset_file
+from evensplit.checkpoint.places.place import Place
 from evensplit.core.import_spark_offsets import Positions, positions_of_state
 from evensplit.core.json_text import parse_json
 from evensplit.core.state.codec import SIGNATURE
@@ -42,7 +51,7 @@ class Batch:
     """One batch in the offset log: its file, and the decoded offsets of Kafka sources."""
 
     number: int
-    path: Path
+    path: Place
     text: OffsetText
     spark: Mapping[str, Positions]
     """Source -> positions, for Spark's own Kafka source."""
@@ -54,7 +63,7 @@ class Batch:
 class Checkpoint:
     """A checkpoint, decoded."""
 
-    path: Path
+    path: Place
     batches: tuple[Batch, ...]
     """The batches that Spark has kept, oldest first, at least one."""
     committed: int | None
@@ -84,7 +93,7 @@ class Checkpoint:
         return tuple(source for source, found in self.kinds.items() if found.intersection(kinds))
 
 
-def read_checkpoint(path: Path, *, whole: bool = True) -> Checkpoint:
+def read_checkpoint(path: Place, *, whole: bool = True) -> Checkpoint:
     """Read the checkpoint in the directory `path`. `whole`: everything that Spark needs to go on must be there.
 
     Raises:
@@ -97,9 +106,9 @@ def read_checkpoint(path: Path, *, whole: bool = True) -> Checkpoint:
         raise unreadable(error.filename or path, error) from error
 
 
-def _checkpoint(path: Path, *, whole: bool) -> Checkpoint:
+def _checkpoint(path: Place, *, whole: bool) -> Checkpoint:
     numbers = batches_of(path)
-    if whole and not (path / "metadata").is_file():
+    if whole and not is_there(path / "metadata"):
         raise CheckpointError(f"{path} has no file metadata, with the id of the query; expected a whole checkpoint")
     batches = tuple(_batches(path / "offsets", numbers))
     newest = batches[-1]
@@ -138,22 +147,21 @@ def _checkpoint(path: Path, *, whole: bool) -> Checkpoint:
     return Checkpoint(path, batches, committed, kinds, initial, tuple(waiting), repeated)
 
 
-def _batches(directory: Path, numbers: Sequence[int]) -> list[Batch]:
+def _batches(directory: Place, numbers: Sequence[int]) -> list[Batch]:
     found: list[Batch] = []
-    for number in numbers:
-        try:
-            found.append(_batch(directory / str(number), number))
-        except FileNotFoundError:
-            # Spark has thrown away its oldest files since they were listed.
-            continue
+    paths = [directory / str(number) for number in numbers]
+    for number, path, data in zip(numbers, paths, reads(paths, checked=True), strict=True):
+        # Spark has thrown away its oldest files since they were listed.
+        if not isinstance(data, FileNotFoundError):
+            found.append(_batch(path, number, data))
     if not found:
         raise CheckpointError(f"{directory} has no offset files any more: try again in a moment")
     return found
 
 
-def _batch(path: Path, number: int) -> Batch:
+def _batch(path: Place, number: int, data: bytes) -> Batch:
     try:
-        file = read_offset_file(path, number, checked=True)
+        file = parse_offset_file(path, number, data)
     except TornFile as error:
         raise CheckpointCorrupt(f"{path}: {error}. {RESTORE}") from error
     for damage in file.damaged.values():
@@ -236,7 +244,7 @@ def _check_lines(source: str, batches: tuple[Batch, ...]) -> None:
             )
 
 
-def _committed(path: Path, newest: int) -> int | None:
+def _committed(path: Place, newest: int) -> int | None:
     """The newest batch that is committed; None: there is none."""
     commits = path / "commits"
     found = max(numbers_in(commits), default=None) if is_directory(commits) else None
@@ -250,7 +258,7 @@ def _committed(path: Path, newest: int) -> int | None:
     return found
 
 
-def _initial(path: Path) -> Positions:
+def _initial(path: Place) -> Positions:
     """What Spark's own Kafka source wrote at its start: a zero byte, the version in a line, and the positions.
 
     Spark 2.1.0 wrote no version.
@@ -275,7 +283,7 @@ def _initial(path: Path) -> Positions:
     return positions
 
 
-def _is_positions(path: Path) -> bool:
+def _is_positions(path: Place) -> bool:
     """Whether that is what Spark's own Kafka source wrote at its start, as far as one can tell."""
     try:
         _initial(path)

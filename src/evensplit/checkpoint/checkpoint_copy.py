@@ -1,7 +1,8 @@
-"""A checkpoint copied beside itself, some files in it with other content: all of it, or nothing.
+"""A checkpoint copied, some files in it with other content: all of it, or nothing.
 
 What is made has another name until it is complete, so nobody who is killed in between leaves half a checkpoint under
-the name that a query is given.
+the name that a query is given. Object stores cannot rename a directory: there, no query starts from what is incomplete
+(`remote_copy.py`).
 """
 
 from __future__ import annotations
@@ -9,65 +10,116 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 
-from evensplit.checkpoint.files import crc_of, crc_path, unreadable
+from evensplit.checkpoint.files import crc_of, crc_path
+from evensplit.checkpoint.look import Seen, look, raise_unless_gone
+from evensplit.checkpoint.places.place import Place
+from evensplit.checkpoint.remote_copy import (
+    PARTIAL,
+    fill,
+    left_over_elsewhere,
+    problems_elsewhere,
+    write_elsewhere,
+)
 from evensplit.errors import CheckpointError
-
-QUIET_S = 60.0
-"""A checkpoint in which so long nothing was written is taken to be one of a query that has ended, or is idle."""
-
-PARTIAL = ".partial"
-NAMED_MAX = 3
-
-Seen = dict[Path, tuple[int, int]]
-
-
-def signs_of_life(checkpoint: Path, now_s: float) -> list[str]:
-    """What speaks for a query that still runs on `checkpoint`, a sentence each.
-
-    That is a file that was written a moment ago, or that a process on this machine holds open (where there is /proc,
-    and as far as this user may look). A query that is idle, or elsewhere, may show neither: Spark leaves no lock.
-    """
-    signs: list[str] = []
-    written = {path: mtime_ns for path, (_, mtime_ns) in look(checkpoint).items()}
-    newest = max(written, key=lambda path: written[path], default=None)
-    if newest is not None:
-        age_s = now_s - written[newest] / 1e9
-        if age_s < QUIET_S:
-            signs.append(
-                f"{checkpoint / newest} was written {max(0.0, age_s):.0f} s ago; where a query has ended, nothing has "
-                f"been written for {QUIET_S:.0f} s"
-            )
-    held = list(_open_files(checkpoint.resolve()))
-    signs.extend(f"process {pid} has {path} open" for pid, path in held[:NAMED_MAX])
-    return signs
 
 
 def copy_checkpoint(
-    source: Path, target: Path, files: Mapping[Path, bytes], before: Seen, copied: Callable[[int, int], None]
+    source: Place, target: Place, files: Mapping[Path, bytes], before: Seen, copied: Callable[[int, int], None]
 ) -> tuple[int, int]:
     """Make `target`, which must not exist, a copy of `source` in which `files` (by their paths in it) are other ones.
 
-    Hidden files of checksums go with their files; those of other content are made anew. `before`: `source` as it was
-    when `files` were thought up. `copied` is told again and again how many files of how many are done. Returns how many
-    files were written anew, and how many are as they were.
+    Both may be on any file system. Hidden files of checksums go with their files; those of other content are made anew.
+    `before`: `source` as it was when `files` were thought up. `copied` is told again and again how many files of how
+    many are done. Returns how many files were written anew, and how many are as they were.
 
     Raises CheckpointError, and leaves nothing, if `source` has changed since, or a file cannot be read or written.
     """
+    anew = _with_checksums(files, before)
+    kept = [path for path in sorted(before) if path not in anew and path not in set(map(crc_path, files))]
+    total = len(kept) + len(files)
+
+    def told(number: int) -> None:
+        copied(min(number, total), total)
+
+    def check() -> None:
+        changed = sorted(set(before.items()) ^ set(look(source).items()))
+        if changed:
+            raise CheckpointError(
+                f"{source / changed[0][0]} changed while it was read and copied: a query runs on {source}. Stop "
+                "it, and try again; nothing was written"
+            )
+
+    if isinstance(target, Path):
+        _write_here(source, target, kept, anew, told, check)
+    else:
+        write_elsewhere(source, target, kept, anew, told, check)
+    return len(files), len(kept)
+
+
+def target_problems(source: Place, target: Place) -> list[str]:
+    """Why `target` cannot become a copy of `source`, a sentence each. Raises CheckpointError if that cannot be seen."""
+    found: list[str] = []
+    if not isinstance(target, Path):
+        found.extend(problems_elsewhere(target))
+    elif os.path.lexists(target):
+        found.append(f"{target} is there already; expected a path where nothing is")
+    elif not target.parent.is_dir():
+        found.append(f"{target.parent} is not a directory; make it first")
+    if _are_nested(source, target):
+        found.append(f"one of {source} and {target} is inside the other; expected two places beside each other")
+    return found
+
+
+def _are_nested(one: Place, other: Place) -> bool:
+    if isinstance(one, Path) and isinstance(other, Path):
+        resolved, home = other.resolve(), one.resolve()
+        return home in resolved.parents or resolved in home.parents
+    if isinstance(one, Path) or isinstance(other, Path) or not one.system.is_same(other.system) or one.at == other.at:
+        return False
+    return f"{one.at}/".startswith(f"{other.at}/") or f"{other.at}/".startswith(f"{one.at}/")
+
+
+def left_over(target: Place) -> Sequence[Place]:
+    """What earlier attempts that were killed have left beside `target`."""
+    if isinstance(target, Path):
+        return sorted(target.parent.glob(f".{escape(target.name)}.*{PARTIAL}"))
+    return left_over_elsewhere(target)
+
+
+def _with_checksums(files: Mapping[Path, bytes], there: Seen) -> dict[Path, bytes]:
+    """`files`, and the checksums of those that had some, or are new among others that have some."""
+    found: dict[Path, bytes] = {}
+    has_crc = any(path.name.endswith(".crc") for path in there)
+    for path, data in sorted(files.items()):
+        found[path] = data
+        if crc_path(path) in there or (path not in there and has_crc):
+            found[crc_path(path)] = crc_of(data)
+    return found
+
+
+def _write_here(
+    source: Place,
+    target: Path,
+    kept: list[Path],
+    anew: Mapping[Path, bytes],
+    told: Callable[[int], None],
+    check: Callable[[], None],
+) -> None:
     try:
         partial = Path(tempfile.mkdtemp(PARTIAL, f".{target.name}.", target.parent))
         try:
-            counts = _copy(source, partial, files, sorted(before), copied)
-            changed = sorted(set(before.items()) ^ set(look(source).items()))
-            if changed:
-                raise CheckpointError(
-                    f"{source / changed[0][0]} changed while it was read and copied: a query runs on {source}. Stop "
-                    "it, and try again; nothing was written"
-                )
-            shutil.copystat(source, partial)
+            if isinstance(source, Path):
+                _fill_here(source, partial, kept, anew, told)
+                check()
+                shutil.copystat(source, partial)
+            else:
+                fill(source, partial, kept, anew, told)
+                check()
+                partial.chmod(0o777 & ~_umask())
             # Only a directory that is empty, or none, is replaced by that.
             partial.rename(target)
         except BaseException:
@@ -75,87 +127,24 @@ def copy_checkpoint(
             raise
     except OSError as error:
         raise CheckpointError(f"{error.filename or target}: {error.strerror or error}; nothing was written") from error
-    return counts
 
 
-def left_over(target: Path) -> list[Path]:
-    """What earlier attempts that were killed have left beside `target`."""
-    return sorted(target.parent.glob(f".{escape(target.name)}.*{PARTIAL}"))
-
-
-def _copy(
-    source: Path, partial: Path, files: Mapping[Path, bytes], there: list[Path], copied: Callable[[int, int], None]
-) -> tuple[int, int]:
-    anew = {crc_path(path) for path in files}.union(files)
-    kept = [path for path in there if path not in anew]
-    has_crc = any(path.name.endswith(".crc") for path in there)
-    total = len(kept) + len(files)
+def _fill_here(
+    source: Path, partial: Path, kept: list[Path], anew: Mapping[Path, bytes], told: Callable[[int], None]
+) -> None:
     # Those without a file are part of it, too.
-    for root, _, _ in os.walk(source, onerror=_raise_unless_gone):
+    for root, _, _ in os.walk(source, onerror=raise_unless_gone):
         (partial / Path(root).relative_to(source)).mkdir(exist_ok=True)
     for number, path in enumerate(kept, start=1):
         shutil.copy2(source / path, partial / path)
-        copied(number, total)
-    for number, (path, data) in enumerate(sorted(files.items()), start=len(kept) + 1):
+        told(number)
+    for number, (path, data) in enumerate(anew.items(), start=len(kept) + 1):
         (partial / path).parent.mkdir(parents=True, exist_ok=True)
         (partial / path).write_bytes(data)
-        is_new = not (source / path).exists()
-        if (source / crc_path(path)).exists() or (is_new and has_crc):
-            crc_path(partial / path).write_bytes(crc_of(data))
-        copied(number, total)
-    return len(files), len(kept)
+        told(number)
 
 
-def look(directory: Path) -> Seen:
-    """Each file, by its path in `directory`, with its size and when it was written (ns since 1970).
-
-    A link to a file stands for what is in it. Raises CheckpointError for what a copy would have to leave out: what
-    cannot be read, and links to directories or to nothing.
-    """
-    seen: Seen = {}
-    for root, directories, names in os.walk(directory, onerror=_raise_unless_gone):
-        for name in directories:
-            if Path(root, name).is_symlink():
-                raise CheckpointError(
-                    f"{Path(root, name)} is a link to the directory {Path(root, name).readlink()}; expected the "
-                    "directory itself, since a copy with the link would share it with the query of the original. Copy "
-                    "the checkpoint with its links followed (cp -RL), and migrate the copy"
-                )
-        for name in names:
-            path = Path(root, name)
-            try:
-                stat = path.stat()
-            except FileNotFoundError as error:
-                if path.is_symlink():
-                    raise CheckpointError(
-                        f"{path} is a link to {path.readlink()}, where nothing is; expected a file. Restore that, or "
-                        "remove the link"
-                    ) from error
-                continue  # it is gone again
-            except OSError as error:
-                raise unreadable(path, error) from error
-            seen[path.relative_to(directory)] = (stat.st_size, stat.st_mtime_ns)
-    return seen
-
-
-def _raise_unless_gone(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError | NotADirectoryError):
-        raise unreadable(error.filename, error) from error
-
-
-def _open_files(directory: Path) -> Iterator[tuple[int, Path]]:
-    """The files below `directory` that other processes hold open, as far as this one may know."""
-    for process in Path("/proc").glob("[0-9]*"):
-        if int(process.name) == os.getpid():
-            continue
-        try:
-            handles = list((process / "fd").iterdir())
-        except OSError:
-            continue  # it has ended, or is another user's
-        for handle in handles:
-            try:
-                path = handle.readlink()
-            except OSError:
-                continue  # it was closed meanwhile
-            if directory in path.parents and path.is_file():
-                yield int(process.name), path
+def _umask() -> int:
+    found = os.umask(0o077)
+    os.umask(found)
+    return found

@@ -1,19 +1,29 @@
 """The files and directories of a checkpoint: what there is, and its bytes, checked by the checksums beside them.
 
-Hadoop's local file system keeps a hidden file beside others: `.name.crc`, a checksum of every 512 bytes. Where it is,
-Hadoop's FileSystem reads no byte that does not agree with it; where it is not, nothing is compared. Spark 4.2 reads its
-logs by Hadoop's FileContext, which compares nothing; others may not.
+They are on this machine or elsewhere (`places/`). What is written here leaves, whenever the process is killed, the file
+that was there before or the new one, as Spark and this package read it.
+
+Hadoop's local file system alone keeps a hidden file beside others: `.name.crc`, a checksum of every 512 bytes. Where it
+is, Hadoop's FileSystem reads no byte that does not agree with it; where it is not, nothing is compared. Spark 4.2 reads
+its logs by Hadoop's FileContext, which compares nothing; others may not.
 Form: `crc` and a zero byte, how many bytes a checksum is of (4 bytes, big endian), the checksums (CRC-32, the same).
 Source: Hadoop's ChecksumFileSystem and DataChecksum.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
+from evensplit.checkpoint.places.entry import Entry, entry
+from evensplit.checkpoint.places.place import Place
 from evensplit.errors import CheckpointCorrupt, CheckpointError
 
 RESTORE = "Restore the file from a copy of the checkpoint"
@@ -22,7 +32,13 @@ _MAGIC = b"crc\0"
 CHUNK_BYTES = 512
 
 
-def crc_path(path: Path) -> Path:
+READS_AT_ONCE = 16
+"""How many files of another file system are read at the same time: each takes a request and its answer."""
+
+AnyPath = TypeVar("AnyPath", Path, Place)
+
+
+def crc_path(path: AnyPath) -> AnyPath:
     """Where the checksums of the file at `path` are."""
     return path.with_name(f".{path.name}.crc")
 
@@ -54,13 +70,15 @@ def crc_problem(data: bytes, crc: bytes) -> str | None:
     )
 
 
-def read_checked(path: Path) -> bytes:
+def read_checked(path: Place) -> bytes:
     """The bytes of a file.
 
     Raises CheckpointCorrupt if its checksums disagree, FileNotFoundError if it is not there, and CheckpointError if it
     cannot be read.
     """
     data, crc = read_bytes(path), crc_path(path)
+    if not entry(path).has_checksums:
+        return data
     problem = crc_problem(data, read_bytes(crc)) if is_there(crc) else None
     if problem:
         raise CheckpointCorrupt(
@@ -70,23 +88,115 @@ def read_checked(path: Path) -> bytes:
     return data
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Place) -> bytes:
     """The bytes of a file, unchecked. Raises as `read_checked` does."""
     try:
-        return path.read_bytes()
+        return entry(path).read()
     except FileNotFoundError:
         raise
     except OSError as error:
         raise unreadable(path, error) from error
 
 
-def batches_of(checkpoint: Path) -> Sequence[int]:
+def reads(paths: Sequence[Place], *, checked: bool) -> Iterator[bytes | FileNotFoundError]:
+    """The bytes of each file, in this order, or the error if it is not there; several at once where that is quicker.
+
+    Raises as `read_checked` does or, if not `checked`, as `read_bytes`.
+    """
+    read = read_checked if checked else read_bytes
+
+    def one(path: Place) -> bytes | FileNotFoundError:
+        try:
+            return read(path)
+        except FileNotFoundError as error:
+            return error
+
+    if len(paths) < 2 or isinstance(paths[0], Path):
+        yield from map(one, paths)
+        return
+    with ThreadPoolExecutor(READS_AT_ONCE) as pool:
+        yield from pool.map(one, paths)
+
+
+def write_new(path: Place, data: bytes) -> None:
+    """Write a file that is not there: all of it or, if it fails or the process is killed, nothing.
+
+    It gets checksums if others in its directory have them. Raises FileExistsError, and changes nothing, if it is there
+    already; of two processes that create the same at the same time one gets that, as far as the file system can tell
+    (`LocalEntry.create`, `RemoteEntry.create`). Raises CheckpointError if it cannot be written.
+    """
+    with _writing(path):
+        here, crc = entry(path), entry(crc_path(path))
+        if not here.has_checksums:
+            here.create(data)
+            return
+        sums = any(name.endswith(".crc") for name in entry(path.parent).names())
+        if here.is_there():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        # Checksums that a file of that name has left would refuse this one. Its own come after it: Hadoop takes a file
+        # without, and checksums without a file hinder Spark when it writes one.
+        crc.delete()
+        here.create(data)
+        if sums:
+            _add_checksums(crc, data)
+
+
+def replace(path: Place, data: bytes) -> None:
+    """Write a file in place of an older one, with checksums if that had them.
+
+    Whenever the process is killed, there is all of the older one or of the new one. Raises CheckpointError, and leaves
+    the older one, if it cannot be written, as in HDFS, where nothing is replaced in one step.
+    """
+    with _writing(path):
+        here, crc = entry(path), entry(crc_path(path))
+        if not here.has_checksums:
+            here.put(data)
+            # Only a copy from a local disk has some here, which would refuse the file when it is copied back.
+            crc.delete()
+            return
+        had_checksums = crc.is_there()
+        # Hadoop takes the older file and the new one without checksums, and neither with those of the other.
+        crc.delete()
+        here.put(data)
+        if had_checksums:
+            _add_checksums(crc, data)
+
+
+def remove(path: Place) -> None:
+    """Remove a file and its checksums, if they are there. Raises CheckpointError if it cannot be removed."""
+    with _writing(path):
+        # First the checksums, for the same reason: they could stay alone.
+        entry(crc_path(path)).delete()
+        entry(path).delete()
+
+
+def _add_checksums(crc: Entry, data: bytes) -> None:
+    # The file is written by now, and is right without them.
+    with suppress(OSError):
+        crc.put(crc_of(data))
+
+
+@contextmanager
+def _writing(path: Place) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise CheckpointError(f"{error.filename or path}: {error.strerror or error}; {path} was not written") from error
+
+
+def batches_of(checkpoint: Place) -> Sequence[int]:
     """The batches that have an offset file, ascending; Spark's checksums and temporary files have other names."""
     offsets = checkpoint / "offsets"
+    # Elsewhere each look takes a request, and a listing says it all.
+    found = [] if isinstance(checkpoint, Path) else _numbers_if_any(offsets)
+    if found:
+        return found
     if not is_directory(checkpoint):
         raise CheckpointError(
-            f"there is no directory {checkpoint}; expected a query's checkpointLocation on this machine. "
-            "Copy it here if it is elsewhere: the directories offsets and commits are enough"
+            f"there is no directory {checkpoint}; expected a query's checkpointLocation: a path on this machine, or a "
+            "URL as Spark has it. The directories offsets and commits are enough"
         )
     if not is_directory(offsets):
         hint = f". Did you mean {checkpoint.parent}?" if checkpoint.name == "offsets" else ""
@@ -97,32 +207,42 @@ def batches_of(checkpoint: Path) -> Sequence[int]:
     return found
 
 
-def numbers_in(directory: Path) -> Iterator[int]:
-    """The batches that have a file in `directory`. Raises CheckpointError if it cannot be read."""
+def _numbers_if_any(directory: Place) -> list[int]:
     try:
-        names = [path.name for path in directory.iterdir()]
-    except OSError as error:
-        raise unreadable(directory, error) from error
+        return sorted(_numbers(entry(directory).names()))
+    except FileNotFoundError:
+        return []
+
+
+def _numbers(names: Sequence[str]) -> Iterator[int]:
     return (int(name) for name in names if name.isascii() and name.isdecimal())
 
 
-def is_directory(path: Path) -> bool:
+def numbers_in(directory: Place) -> Iterator[int]:
+    """The batches that have a file in `directory`. Raises CheckpointError if it cannot be read."""
+    try:
+        return _numbers(entry(directory).names())
+    except OSError as error:
+        raise unreadable(directory, error) from error
+
+
+def is_directory(path: Place) -> bool:
     """Whether `path` is a directory. Raises CheckpointError where that cannot be seen."""
     try:
-        return path.is_dir()
+        return entry(path).is_directory()
     except OSError as error:
         raise unreadable(path, error) from error
 
 
-def is_there(path: Path) -> bool:
+def is_there(path: Place) -> bool:
     """Whether there is anything at `path`. Raises CheckpointError where that cannot be seen."""
     try:
-        return path.exists()
+        return entry(path).is_there()
     except OSError as error:
         raise unreadable(path, error) from error
 
 
-def unreadable(path: Path | str, error: OSError) -> CheckpointError:
+def unreadable(path: Place | str, error: OSError) -> CheckpointError:
     """What to say of a file or directory of a checkpoint that cannot be read."""
     return CheckpointError(
         f"{path}: {error.strerror or error}; expected a checkpoint that can be read as a whole. Run this as the user "

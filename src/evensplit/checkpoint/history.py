@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from evensplit.checkpoint.files import batches_of
 from evensplit.checkpoint.offset_file import OffsetFile
 from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
+from evensplit.checkpoint.places.entry import entry
+from evensplit.checkpoint.places.place import Place
 from evensplit.core.json_text import parse_json
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
@@ -26,7 +27,7 @@ Progress = Callable[[Sequence[OffsetFile]], Iterable[OffsetFile]]
 class CheckpointHistory:
     """The batches of a query, as far as its checkpoint has been read; `look` reads on."""
 
-    path: Path
+    path: Place
     recorder: Recorder | None = None
     """Receives each batch with its end, if given."""
     wanted: str | None = None
@@ -149,7 +150,7 @@ class CheckpointHistory:
         )
 
 
-def read_history(checkpoint: Path, batches: int | None = None, progress: Progress = iter) -> CheckpointHistory:
+def read_history(checkpoint: Place, batches: int | None = None, progress: Progress = iter) -> CheckpointHistory:
     """Read the last `batches` of a checkpoint; None: all. Raises CheckpointError as `read_offset_log` does."""
     kept = CheckpointHistory(checkpoint, progress=progress)
     # That where the first one begins is the end of the one before.
@@ -157,10 +158,10 @@ def read_history(checkpoint: Path, batches: int | None = None, progress: Progres
     return kept
 
 
-def query_id_of(checkpoint: Path) -> str:
+def query_id_of(checkpoint: Place) -> str:
     """The id of a checkpoint's query; empty if it is not there, as in a partial copy."""
     try:
-        found = parse_json((checkpoint / "metadata").read_text())
+        found = parse_json(entry(checkpoint / "metadata").read().decode())
     except (OSError, ValueError):
         return ""
     found = found.get("id") if isinstance(found, dict) else None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evensplit.checkpoint.checkpoint import INITIAL_VERSION, Batch, Checkpoint
+from evensplit.checkpoint.files import is_there
 from evensplit.checkpoint.offset_file import VOID
 from evensplit.core.import_spark_offsets import (
     NEW_PARTITION_START,
@@ -126,8 +127,8 @@ def to_kafka(checkpoint: Checkpoint, sources: Sequence[str]) -> Migration:
             initial = ends[oldest]
         # What is there and is none of these is another source's, where a query reads one source twice.
         is_first = stand.replayed is not None and before not in states
-        is_there = (checkpoint.path / "sources" / source / "0").exists()
-        if initial and (is_first or not is_there) and initial != checkpoint.initial.get(source):
+        is_used = is_there(checkpoint.path / "sources" / source / "0")
+        if initial and (is_first or not is_used) and initial != checkpoint.initial.get(source):
             text = f"{INITIAL_VERSION}\n{format_positions(initial)}"
             found.files[Path("sources", source, "0")] = b"\0" + text.encode()
         for place, positions in ends.items():
@@ -221,7 +222,7 @@ def _firsts(
         return {key: initial.get(key, NEW_PARTITION_START) for key in positions}
     if checkpoint.replays and batch is checkpoint.newest:
         file = checkpoint.path / "sources" / source / "0"
-        problem = "is of other topics" if initial else "is another source's" if file.exists() else "is not there"
+        problem = "is of other topics" if initial else "is another source's" if is_there(file) else "is not there"
         raise CheckpointError(
             f"{file} {problem}; "
             f"expected where source {source} began, since batch {batch.number} is its first one, is not done, and has "
@@ -283,7 +284,7 @@ def _rewrite(found: Migration, checkpoint: Checkpoint, lines: Mapping[int, Mappi
     for place, texts in sorted(lines.items()):
         batch = checkpoint.batches[place]
         data = batch.text.with_offsets(texts)
-        found.files[batch.path.relative_to(checkpoint.path)] = data
+        found.files[Path("offsets", batch.path.name)] = data
 
 
 def some(names: Sequence[str]) -> str:

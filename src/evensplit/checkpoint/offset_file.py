@@ -13,10 +13,9 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from json import JSONDecodeError
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from evensplit.checkpoint.files import read_bytes, read_checked
+from evensplit.checkpoint.places.place import Place
 from evensplit.core.import_spark_offsets import Positions
 from evensplit.core.json_text import parse_json
 from evensplit.core.state.codec import SIGNATURE, decode
@@ -27,6 +26,9 @@ from evensplit.explain.split_history import BatchEnd
 
 VERSIONS = ("v1", "v2")
 VOID = "-"
+INCOMPLETE = b"incomplete copy of a checkpoint by evensplit"
+"""With this begins the newest offset file of a copy that is being made where no directory can be renamed. It is no
+version, so that Spark, too, starts from no such copy."""
 
 
 class TornFile(Exception):
@@ -78,7 +80,7 @@ class Damage(NamedTuple):
 class OffsetFile:
     """The offsets of one batch, by source. Those of other sources than Kafka's are in `text` alone."""
 
-    path: Path
+    path: Place
     batch: int
     text: OffsetText
     ours: Mapping[str, Mapping[str, Any]]
@@ -112,16 +114,15 @@ class OffsetFile:
             raise type(error)(f"{self.path}, line {self.text.offsets[source].number}: {error}") from error
 
 
-def read_offset_file(path: Path, batch: int, *, checked: bool) -> OffsetFile:
-    """The file at `path`. `checked`: its checksums have to agree, where there are any.
+def parse_offset_file(path: Place, batch: int, data: bytes) -> OffsetFile:
+    """What is in the file at `path`, which is that of batch `batch` and has `data` in it.
 
     Raises:
         TornFile: it is not complete, or no such file.
-        FileNotFoundError: it is not there.
-        CheckpointError: it cannot be read, or has a version that is not known (CheckpointVersionUnknown), or its
-            checksums disagree (CheckpointCorrupt); naming it.
+        CheckpointError: it is of an incomplete copy, or has a version that is not known (CheckpointVersionUnknown);
+            naming it.
     """
-    text = _parse(path, read_checked(path) if checked else read_bytes(path))
+    text = _parse(path, data)
     ours: dict[str, Mapping[str, Any]] = {}
     spark: dict[str, Positions] = {}
     damaged: dict[str, Damage] = {}
@@ -144,7 +145,12 @@ def read_offset_file(path: Path, batch: int, *, checked: bool) -> OffsetFile:
     return OffsetFile(path, batch, text, ours, spark, damaged)
 
 
-def _parse(path: Path, data: bytes) -> OffsetText:
+def _parse(path: Place, data: bytes) -> OffsetText:
+    if data.startswith(INCOMPLETE):
+        raise CheckpointError(
+            f"{path.parent.parent} is an incomplete copy of a checkpoint: copying it was interrupted, or goes on; "
+            "expected a whole one. If it was interrupted, remove the directory, and copy the checkpoint again"
+        )
     try:
         lines = data.decode().split("\n")
     except UnicodeDecodeError as error:

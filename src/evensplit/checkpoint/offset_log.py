@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from evensplit.checkpoint.files import RESTORE, batches_of, is_directory, is_there
-from evensplit.checkpoint.offset_file import OffsetFile, TornFile, read_offset_file
+from evensplit.checkpoint.files import RESTORE, batches_of, is_directory, is_there, reads
+from evensplit.checkpoint.offset_file import OffsetFile, TornFile, parse_offset_file
+from evensplit.checkpoint.places.place import Place
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError
 from evensplit.explain.split_history import BatchEnd
@@ -49,7 +49,7 @@ _TORN = "A query that runs is writing it; if none does, it is damaged: restore i
 """What is to be done about a file that is not complete, of a batch that is not done."""
 
 
-def read_offset_log(checkpoint: Path, *, since: int = 0, known_since: int | None = None) -> OffsetLog:
+def read_offset_log(checkpoint: Place, *, since: int = 0, known_since: int | None = None) -> OffsetLog:
     """The offset files of a checkpoint, from batch `since` on; `known_since`: from which on others were read before.
 
     The newest is left out, with a note, as long as it is being written, which it is not any more if it is committed.
@@ -64,17 +64,17 @@ def read_offset_log(checkpoint: Path, *, since: int = 0, known_since: int | None
     names = [batch for batch in all_names if batch >= since]
     files: list[OffsetFile] = []
     notes: list[str] = []
-    for batch in names:
-        path = checkpoint / "offsets" / str(batch)
-        # Looked at before the file is: what is done by now is not being written.
-        whole = batch != names[-1] or is_there(checkpoint / "commits" / str(batch))
-        try:
-            files.append(_complete(read_offset_file(path, batch, checked=False)))
-        except FileNotFoundError:
+    paths = [checkpoint / "offsets" / str(batch) for batch in names]
+    # Looked at before the file is: what is done by now is not being written.
+    newest_done = bool(names) and is_there(checkpoint / "commits" / str(names[-1]))
+    for batch, path, data in zip(names, paths, reads(paths, checked=False), strict=True):
+        if isinstance(data, FileNotFoundError):
             # Spark has thrown away its oldest files since they were listed.
             continue
+        try:
+            files.append(_complete(parse_offset_file(path, batch, data)))
         except TornFile as error:
-            if whole:
+            if batch != names[-1] or newest_done:
                 raise CheckpointCorrupt(f"{path}: {error}. {RESTORE}") from error
             notes.append(f"batch {batch} is left out: its offset file is not complete yet ({path}: {error}). {_TORN}")
     if not files:

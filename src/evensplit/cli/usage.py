@@ -6,13 +6,15 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from evensplit.checkpoint.places.place import Place, place
 from evensplit.core.text import plain
 from evensplit.errors import AssignmentInputError, OptionError
 
@@ -41,6 +43,23 @@ form_option = click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
 )
 """`--format table|json`, as `form`."""
+
+
+class PlaceType(click.ParamType[Place]):
+    """A checkpoint, or another directory of Spark's: a path, or the URL of a file system (`place`)."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Place:
+        return place(value) if isinstance(value, str) else value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """As the shell completes paths."""
+        return click.Path().shell_complete(ctx, param, incomplete)
+
+
+PLACE = PlaceType()
+"""The type of an argument that names a checkpoint."""
 
 source_options = click.option(
     "-o",

@@ -33,6 +33,7 @@
     │   ├── CheckpointCorrupt        it is one of ours, and damaged
     │   ├── CheckpointVersionUnknown it is one of ours, written by a newer version
     │   ├── CheckpointForeign        it is not one of ours
+    │   ├── CheckpointUnreachable    the file system that it is on cannot be used
     │   └── SchemaChanged            it is of a query that decoded by another schema
     ├── WriteError                   records that could not be written
     │   ├── RecordTooLarge           a row that makes too long a record
@@ -89,6 +90,7 @@ from evensplit.errors.state import (
     CheckpointCorrupt,
     CheckpointError,
     CheckpointForeign,
+    CheckpointUnreachable,
     CheckpointVersionUnknown,
     SchemaChanged,
     TransitionError,
@@ -129,6 +131,7 @@ __all__ = [
     "CheckpointCorrupt",
     "CheckpointError",
     "CheckpointForeign",
+    "CheckpointUnreachable",
     "CheckpointVersionUnknown",
     "ClusterError",
     "ClusterUnreachable",

@@ -32,6 +32,22 @@ class CheckpointCorrupt(CheckpointError):
     )
 
 
+class CheckpointUnreachable(CheckpointError):
+    """The file system that a checkpoint is on cannot be used."""
+
+    id = "ES-405"
+    cause = (
+        "A command is to read or write a checkpoint on another file system (S3, GCS, ABFS, HDFS, …). The library for "
+        "it is not installed, it does not answer, or it does not let this user in. Spark's settings for it, such as "
+        "`spark.hadoop.fs.s3a.*`, are not used by commands."
+    )
+    cure = (
+        "Install what the message names, and give the library an address and credentials as "
+        "[Where checkpoints are](../commands.md#where-checkpoints-are) says. Or copy the checkpoint to this machine: "
+        "the directories `offsets` and `commits` are enough to look at it."
+    )
+
+
 class CheckpointVersionUnknown(CheckpointError):
     """The offset was written by a newer version of this package."""
 

@@ -6,18 +6,18 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
 from evensplit.checkpoint.offset_log import read_offset_log
+from evensplit.checkpoint.places.place import Place
 from evensplit.cli.assign.plan_tables import comparison, one_plan
 from evensplit.cli.assign.whatif import Plan, Present, Terms, compared, plan_of
 from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.live.next_batch import NAMING, names_clusters, observe
-from evensplit.cli.usage import end_with, ending, form_option, options_of, source_options, wrong_options
+from evensplit.cli.usage import PLACE, end_with, ending, form_option, options_of, source_options, wrong_options
 from evensplit.core.model import Cluster
 from evensplit.core.policies import POLICIES
 from evensplit.core.state.settings import REBALANCES, SCOPES, Settings
@@ -39,7 +39,7 @@ ELSEWHERE = {"metadata": "checkpoint"}
         "evensplit plan /checkpoints/orders --readers 12",
     )
 )
-@click.argument("checkpoint", type=click.Path(path_type=Path), required=False)
+@click.argument("checkpoint", type=PLACE, required=False)
 @source_options
 @click.option("--source", metavar="SOURCE", help="The source in CHECKPOINT, if the query has several.")
 @click.option(
@@ -55,7 +55,7 @@ ELSEWHERE = {"metadata": "checkpoint"}
 @click.option("--compare", is_flag=True, help="Compare all policies in numbers.")
 @form_option
 def plan(
-    checkpoint: Path | None,
+    checkpoint: Place | None,
     given: tuple[str, ...],
     source: str | None,
     readers: str | None,
@@ -131,7 +131,7 @@ def _with_flags(said: Mapping[str, str], flags: Mapping[str, str | None]) -> Map
     return {**said, **{name: value for name, value in flags.items() if value is not None}}
 
 
-def _last(checkpoint: Path, source: str | None) -> BatchEnd:
+def _last(checkpoint: Place, source: str | None) -> BatchEnd:
     log = read_offset_log(checkpoint)
     if source is not None:
         check_source(source, log.sources, "--source")
@@ -160,7 +160,7 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _plain(checkpoint: Path | None, present: Present, terms: Terms, plans: Mapping[str, Plan]) -> dict[str, Any]:
+def _plain(checkpoint: Place | None, present: Present, terms: Terms, plans: Mapping[str, Plan]) -> dict[str, Any]:
     return {
         "checkpoint": None if checkpoint is None else str(checkpoint),
         "splits": len(present.splits),

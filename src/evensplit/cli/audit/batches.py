@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import click
 
 from evensplit.checkpoint.checkpoint import Checkpoint, Kind, read_checkpoint
 from evensplit.checkpoint.migration import cluster_of, stands, states_of
+from evensplit.checkpoint.places.place import Place
 from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.import_spark_offsets import positions_of_state
 from evensplit.core.model import Range, SplitId
@@ -59,7 +59,7 @@ class ReadBatches:
         return {batch.number: sum(one.size for one in batch.ranges) for batch in self.batches}
 
 
-def read_batches(path: Path, chosen: Sequence[str] = ()) -> ReadBatches:
+def read_batches(path: Place, chosen: Sequence[str] = ()) -> ReadBatches:
     """Read a checkpoint. `chosen`: only these sources; none: all.
 
     Raises CheckpointError for one that cannot be read, or has no Kafka source, and click.UsageError for a source that

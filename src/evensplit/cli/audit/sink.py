@@ -12,13 +12,14 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from evensplit.checkpoint.places.place import Place
 from evensplit.cli.audit.batches import ReadBatches, read_batches
 from evensplit.cli.audit.connections import clusters_of, reaching_clusters, settings_for
 from evensplit.cli.audit.logs import bounds_of, records_in
 from evensplit.cli.audit.offset_sets import OffsetCounts, both, set_of
 from evensplit.cli.audit.sink_rows import KINDS, SinkRows, read_sink
 from evensplit.cli.audit.sink_verdict import Answer, Fault, SinkVerdict, Stretch, compare
-from evensplit.cli.usage import cell, end_with, ending, form_option, progress_bar
+from evensplit.cli.usage import PLACE, cell, end_with, ending, form_option, progress_bar
 from evensplit.core.model import Range, SplitId
 from evensplit.core.text import counted, plain
 from evensplit.errors import ClusterError, EvenSplitError
@@ -37,9 +38,7 @@ ROWS_MAX = 50
     )
 )
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option(
-    "--checkpoint", type=click.Path(path_type=Path), required=True, help="The checkpointLocation of the query."
-)
+@click.option("--checkpoint", type=PLACE, required=True, help="The checkpointLocation of the query.")
 @click.option("--source", "chosen", multiple=True, metavar="SOURCE", help="Only this source of the query. Repeatable.")
 @click.option("--cluster", metavar="ID", help="The cluster that all rows are of, if they have no column cluster.")
 @click.option("--files", "kind", type=click.Choice(list(KINDS)), help="The format. Default: by the names of the files.")
@@ -49,7 +48,7 @@ ROWS_MAX = 50
 @form_option
 def sink(
     path: Path,
-    checkpoint: Path,
+    checkpoint: Place,
     chosen: tuple[str, ...],
     cluster: str | None,
     kind: str | None,

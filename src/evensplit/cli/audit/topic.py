@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -16,12 +15,13 @@ from rich.table import Table
 
 from evensplit.checkpoint.files import batches_of, is_directory, numbers_in
 from evensplit.checkpoint.history import query_id_of
+from evensplit.checkpoint.places.place import Place
 from evensplit.cli.audit.batches import read_batches
 from evensplit.cli.audit.connections import EVERY, clusters_of, reaching_clusters, settings_for
 from evensplit.cli.audit.ledger import Ledger, read_ledger
 from evensplit.cli.audit.logs import Progress, bounds_of, ledger_records, read_logs
 from evensplit.cli.audit.topic_verdict import Finding, Kind, TopicVerdict, judge, judge_checkpoint
-from evensplit.cli.usage import cell, end_with, ending, form_option, progress_bar
+from evensplit.cli.usage import PLACE, cell, end_with, ending, form_option, progress_bar
 from evensplit.core.delivery.decision_json import decode_decision
 from evensplit.core.delivery.terms import Decision, State
 from evensplit.core.model import Range
@@ -47,7 +47,7 @@ ROWS_MAX = 50
 @click.option("--ledger", default=LEDGER.default, show_default=True, metavar="TOPIC", help="The ledger of the query.")
 @click.option("--ledger-cluster", metavar="CLUSTER", help="Where the ledger is. Default: the first cluster.")
 @click.option("--query", metavar="ID", help="Only this query of the ledger. Default: all, or that of the checkpoint.")
-@click.option("--checkpoint", type=click.Path(path_type=Path), help="Compare with this checkpoint, too.")
+@click.option("--checkpoint", type=PLACE, help="Compare with this checkpoint, too.")
 @click.option("--shared", is_flag=True, help="Others write to the topics, too: what no decision has is theirs.")
 @click.option("--filtered", is_flag=True, help="A batch that has read something may have nothing to write.")
 @form_option
@@ -58,7 +58,7 @@ def topic(
     ledger: str,
     ledger_cluster: str | None,
     query: str | None,
-    checkpoint: Path | None,
+    checkpoint: Place | None,
     shared: bool,
     filtered: bool,
     form: str,
@@ -152,7 +152,7 @@ def _bar(what: str) -> Iterator[Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _add_checkpoint(verdict: TopicVerdict, ledger: Ledger, query: str, path: Path, *, filtered: bool) -> None:
+def _add_checkpoint(verdict: TopicVerdict, ledger: Ledger, query: str, path: Place, *, filtered: bool) -> None:
     planned = max(batches_of(path))
     commits = path / "commits"
     try:

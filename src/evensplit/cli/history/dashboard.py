@@ -11,8 +11,9 @@ import click
 from evensplit.checkpoint.files import batches_of
 from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.checkpoint.offset_log import read_offset_log
+from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import check_source
-from evensplit.cli.usage import batches_bar, ending, wrong_options
+from evensplit.cli.usage import PLACE, batches_bar, ending, wrong_options
 from evensplit.errors import CheckpointError, OptionError
 from evensplit.observe.recorder import Recorder
 from evensplit.observe.web.address import LOOPBACK, PORT_DEFAULT, problems
@@ -28,7 +29,7 @@ POLL_S = 1.0
         "evensplit dashboard /checkpoints/orders --port 0",
     )
 )
-@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("checkpoint", type=PLACE)
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
@@ -45,7 +46,7 @@ POLL_S = 1.0
     help="A file with the token that browsers must give.",
 )
 @click.option("--source", help="Only this source of the query, as it is called in the offset files: 0, 1, … or a name.")
-def dashboard(checkpoint: Path, port: int, host: str, token_file: Path | None, source: str | None) -> None:
+def dashboard(checkpoint: Place, port: int, host: str, token_file: Path | None, source: str | None) -> None:
     """Show what a query does, in a browser.
 
     CHECKPOINT is the checkpointLocation of a query, which may be running, here or elsewhere, or have ended. The page

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.checkpoint.history import CheckpointHistory, read_history
+from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.decided import asking_ledger, decisions_table, plain_decision, read_decisions
 from evensplit.cli.live.connection_options import check_source
-from evensplit.cli.usage import batches_bar, batches_option, cell, ending, form_option
+from evensplit.cli.usage import PLACE, batches_bar, batches_option, cell, ending, form_option
 from evensplit.core.model import Cluster, Lifecycle, Readable, Topic
 from evensplit.core.state.settings import Settings
 from evensplit.core.text import counted, plain
@@ -43,14 +43,14 @@ CHANGES_MAX = 10
         "evensplit inspect /checkpoints/orders --bootstrap-servers broker:9092",
     )
 )
-@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("checkpoint", type=PLACE)
 @click.option("--source", "chosen", metavar="SOURCE", help="Only this source of the query.")
 @click.option("--splits", is_flag=True, help="List every partition, not only totals by topic.")
 @batches_option
 @asking_ledger
 @form_option
 def inspect(
-    checkpoint: Path,
+    checkpoint: Place,
     chosen: str | None,
     splits: bool,
     batches: int | None,

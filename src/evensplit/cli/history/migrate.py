@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +14,13 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
-from evensplit.checkpoint.checkpoint_copy import Seen, copy_checkpoint, left_over, look, signs_of_life
+from evensplit.checkpoint.checkpoint_copy import copy_checkpoint, left_over, target_problems
+from evensplit.checkpoint.look import Seen, look, signs_of_life
 from evensplit.checkpoint.migration import Migration, Stand, to_evensplit, to_kafka
+from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import check_asked, check_source, kafka_options, logs_of, reaching, said_of
 from evensplit.cli.live.log_ends import LogPosition, positions_table, without_logs
-from evensplit.cli.usage import ending, form_option, progress_bar
+from evensplit.cli.usage import PLACE, ending, form_option, progress_bar
 from evensplit.core.state.spark_offsets import format_positions
 from evensplit.core.text import counted, short
 from evensplit.errors import CheckpointForeign
@@ -36,7 +37,7 @@ class _Outcome:
     """
 
     checkpoint: Checkpoint
-    target: Path
+    target: Place
     to: str
     migration: Migration
     logs: list[tuple[Stand, list[LogPosition]]] = field(default_factory=list)
@@ -52,8 +53,8 @@ class _Outcome:
         "evensplit migrate /checkpoints/old /checkpoints/new --yes",
     )
 )
-@click.argument("source", metavar="FROM", type=click.Path(path_type=Path))
-@click.argument("target", metavar="TO", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FROM", type=PLACE)
+@click.argument("target", metavar="TO", type=PLACE)
 @click.option(
     "--to",
     type=click.Choice([EVENSPLIT, KAFKA]),
@@ -74,8 +75,8 @@ class _Outcome:
 @click.option("--assume-stopped", is_flag=True, help="Migrate even if a query seems to be running on FROM.")
 @form_option
 def migrate(
-    source: Path,
-    target: Path,
+    source: Place,
+    target: Place,
     to: str,
     chosen: tuple[str, ...],
     clusters: tuple[str, ...],
@@ -146,15 +147,8 @@ def _sources(checkpoint: Checkpoint, to: str, chosen: Sequence[str]) -> list[str
     return [source for source in found if not chosen or source in chosen]
 
 
-def _obstacles(source: Path, target: Path, *, assume_stopped: bool) -> list[str]:
-    found: list[str] = []
-    if os.path.lexists(target):
-        found.append(f"{target} is there already; expected a path where nothing is")
-    elif not target.parent.is_dir():
-        found.append(f"{target.parent} is not a directory; make it first")
-    resolved, home = target.resolve(), source.resolve()
-    if home in resolved.parents or resolved in home.parents:
-        found.append(f"one of {source} and {target} is inside the other; expected two places beside each other")
+def _obstacles(source: Place, target: Place, *, assume_stopped: bool) -> list[str]:
+    found = target_problems(source, target)
     signs = [] if assume_stopped else signs_of_life(source, time.time())
     if signs:
         found.append(
@@ -164,7 +158,7 @@ def _obstacles(source: Path, target: Path, *, assume_stopped: bool) -> list[str]
     return found
 
 
-def _write(source: Path, target: Path, files: Mapping[Path, bytes], seen: Seen) -> tuple[int, int]:
+def _write(source: Place, target: Place, files: Mapping[Path, bytes], seen: Seen) -> tuple[int, int]:
     with progress_bar("files") as bar:
         task = bar.add_task("files", total=None)
         return copy_checkpoint(

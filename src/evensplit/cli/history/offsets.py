@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
 from evensplit.checkpoint.migration import Stand, stands
+from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import (
     check_asked,
     check_source,
@@ -23,7 +23,7 @@ from evensplit.cli.live.connection_options import (
     said_of,
 )
 from evensplit.cli.live.log_ends import LogPosition, positions_table, without_logs
-from evensplit.cli.usage import end_with, ending
+from evensplit.cli.usage import PLACE, end_with, ending
 from evensplit.core.state.spark_offsets import format_positions
 from evensplit.errors import CheckpointForeign
 
@@ -36,7 +36,7 @@ from evensplit.errors import CheckpointForeign
         "evensplit offsets /checkpoints/orders --lag",
     )
 )
-@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("checkpoint", type=PLACE)
 @click.option("--source", "chosen", multiple=True, metavar="SOURCE", help="Only this source of the query. Repeatable.")
 @click.option("--cluster", "cluster", metavar="ID", help="Only this cluster.")
 @click.option("--planned", is_flag=True, help="Print the end of the last planned batch, even if it is not done.")
@@ -49,7 +49,7 @@ from evensplit.errors import CheckpointForeign
     help="What to print: Spark's JSON, for startingOffsets; a table; or all as JSON. Default: spark; table with --lag.",
 )
 def offsets(
-    checkpoint: Path,
+    checkpoint: Place,
     chosen: tuple[str, ...],
     cluster: str | None,
     planned: bool,

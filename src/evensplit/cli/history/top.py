@@ -7,11 +7,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import zip_longest
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -24,10 +23,12 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.checkpoint.history import CheckpointHistory
+from evensplit.checkpoint.look import written_in
+from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.inspect import how_far
 from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
 from evensplit.cli.live.lags import LogEnds, lag_by_cluster, log_ends
-from evensplit.cli.usage import batches_bar, cell, end_with, ending, form_option
+from evensplit.cli.usage import PLACE, batches_bar, cell, end_with, ending, form_option
 from evensplit.core.model import Lifecycle
 from evensplit.core.text import plain
 from evensplit.errors import CheckpointError
@@ -71,7 +72,7 @@ class _Now:
         "evensplit top /checkpoints/orders --format json | jq .batch",
     )
 )
-@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("checkpoint", type=PLACE)
 @click.option("--source", "chosen", metavar="SOURCE", help="Only this source of the query.")
 @click.option("--lag", is_flag=True, help="Show the lag: ask the clusters, at the servers in the checkpoint.")
 @asked_cluster
@@ -79,7 +80,7 @@ class _Now:
 @click.option("--once", is_flag=True, help="Print once and exit (the default when output is not a terminal).")
 @form_option
 def top(
-    checkpoint: Path,
+    checkpoint: Place,
     chosen: str | None,
     lag: bool,
     cluster: str | None,
@@ -277,14 +278,14 @@ def _durations(kept: CheckpointHistory, view: View) -> dict[int, int]:
     """Batch -> how long it took in ms; empty if the files are copies, whose times say nothing."""
     found: dict[int, int] = {}
     works = view.work[-RATE_BATCHES_MAX:]
+    done = written_in(kept.path / "commits") if works else {}
     for work, following in zip_longest(works, works[1:]):
-        with suppress(OSError):
-            done_ms = int((kept.path / "commits" / str(work.batch)).stat().st_mtime * 1000)
-            if work.at_ms is None or done_ms <= work.at_ms:
-                continue
-            if following is not None and following.at_ms is not None and done_ms > following.at_ms:
-                return {}
-            found[work.batch] = done_ms - work.at_ms
+        done_ms = int(done.get(str(work.batch), 0) / 1e9 * 1000)
+        if work.at_ms is None or done_ms <= work.at_ms:
+            continue
+        if following is not None and following.at_ms is not None and done_ms > following.at_ms:
+            return {}
+        found[work.batch] = done_ms - work.at_ms
     return found
 
 

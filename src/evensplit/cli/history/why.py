@@ -6,7 +6,6 @@ import difflib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 from rich.box import SIMPLE
@@ -15,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
-from evensplit.cli.usage import ending, form_option, watched
+from evensplit.checkpoint.places.place import Place
+from evensplit.cli.usage import PLACE, ending, form_option, watched
 from evensplit.core.model import SplitId
 from evensplit.core.text import plain
 from evensplit.explain.split_history import Entry, SplitHistory, describe_split, split_history
@@ -59,10 +59,10 @@ def parse_split(context: click.Context, parameter: click.Parameter, text: str) -
         "evensplit why /checkpoints/orders east/orders/3",
     )
 )
-@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("checkpoint", type=PLACE)
 @click.argument("split", callback=parse_split, metavar="[CLUSTER/]TOPIC/PARTITION")
 @form_option
-def why(checkpoint: Path, split: Wanted, form: str) -> None:
+def why(checkpoint: Place, split: Wanted, form: str) -> None:
     """Show the history of one partition.
 
     It says which reader read which offsets, and why. It comes from the offset files in CHECKPOINT, the
@@ -149,7 +149,7 @@ def _row(chapter: Entry) -> tuple[str, str, str]:
     return batches, times, "\n".join(map(plain, chapter.sentences()))
 
 
-def _plain(checkpoint: Path, log: OffsetLog, found: Sequence[tuple[str, SplitHistory]]) -> dict[str, object]:
+def _plain(checkpoint: Place, log: OffsetLog, found: Sequence[tuple[str, SplitHistory]]) -> dict[str, object]:
     return {
         "checkpoint": str(checkpoint),
         "firstBatch": log.files[0].batch,

@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from evensplit.checkpoint.history import read_history
+from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
 from evensplit.cli.live.lags import log_ends
 from evensplit.cli.report.atomic_write import check_place, write_whole
-from evensplit.cli.usage import batches_bar, batches_option, end_with, ending, form_option
+from evensplit.cli.usage import PLACE, batches_bar, batches_option, end_with, ending, form_option
 
 
 @click.command(
@@ -24,7 +25,7 @@ from evensplit.cli.usage import batches_bar, batches_option, end_with, ending, f
         "evensplit report /checkpoints/orders -o report.html --lag",
     )
 )
-@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("checkpoint", type=PLACE)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The HTML file to write."
 )
@@ -35,7 +36,7 @@ from evensplit.cli.usage import batches_bar, batches_option, end_with, ending, f
 @reaching
 @form_option
 def report(
-    checkpoint: Path,
+    checkpoint: Place,
     output: Path,
     chosen: str | None,
     lag: bool,

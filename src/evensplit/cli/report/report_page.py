@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -31,7 +32,7 @@ def page_of(
         "report.html",
         {
             "kept": kept,
-            "path": kept.path.resolve(),
+            "path": kept.path.resolve() if isinstance(kept.path, Path) else kept.path,
             "made_ms": made_ms,
             # Our own file.
             "css": Markup((HERE / "assets" / "dashboard.css").read_text("utf-8")),  # noqa: S704
