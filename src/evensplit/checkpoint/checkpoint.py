@@ -108,9 +108,10 @@ def read_checkpoint(path: Place, *, whole: bool = True) -> Checkpoint:
 
 def _checkpoint(path: Place, *, whole: bool) -> Checkpoint:
     numbers = batches_of(path)
+    batches = tuple(_batches(path / "offsets", numbers))
+    # After the batches, which say so if this is an incomplete copy.
     if whole and not is_there(path / "metadata"):
         raise CheckpointError(f"{path} has no file metadata, with the id of the query; expected a whole checkpoint")
-    batches = tuple(_batches(path / "offsets", numbers))
     newest = batches[-1]
     committed = _committed(path, newest.number)
     needs_start = whole or committed != newest.number

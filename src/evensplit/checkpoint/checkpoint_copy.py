@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from glob import escape
 from pathlib import Path
+from typing import overload
 
 from evensplit.checkpoint.files import crc_of, crc_path
 from evensplit.checkpoint.look import Seen, look, raise_unless_gone
@@ -83,6 +84,10 @@ def _are_nested(one: Place, other: Place) -> bool:
     return f"{one.at}/".startswith(f"{other.at}/") or f"{other.at}/".startswith(f"{one.at}/")
 
 
+@overload
+def left_over(target: Path) -> list[Path]: ...
+@overload
+def left_over(target: Place) -> Sequence[Place]: ...
 def left_over(target: Place) -> Sequence[Place]:
     """What earlier attempts that were killed have left beside `target`."""
     if isinstance(target, Path):

@@ -43,11 +43,21 @@ class Kind:
     writes: Writes
     user_is_secret: bool = True
     """Whether what stands before an @ in the URL would be a login; else it is a container, or the name of a user."""
+    needs: str = "a URL as Spark takes it"
+    """What is expected where it cannot be set up."""
 
 
 _S3 = Kind("s3", "s3fs", Writes.PUT)
 _GS = Kind("gs", "gcsfs", Writes.PUT)
 _AZURE = Kind("abfss", "adlfs", Writes.PUT, user_is_secret=False)
+_HDFS = Kind(
+    "hdfs",
+    "pyarrow",
+    Writes.RENAME,
+    user_is_secret=False,
+    needs="Java, Hadoop's libhdfs (HADOOP_HOME) and its classes (CLASSPATH, as `hadoop classpath --glob` prints it). A "
+    "URL with webhdfs:// needs none of these",
+)
 _WEB_HDFS = Kind("webhdfs", "requests", Writes.RENAME, user_is_secret=False)
 KINDS: Mapping[str, Kind] = {
     "s3": _S3,
@@ -59,7 +69,7 @@ KINDS: Mapping[str, Kind] = {
     "abfss": _AZURE,
     "wasb": _AZURE,
     "wasbs": _AZURE,
-    "hdfs": Kind("hdfs", "pyarrow", Writes.RENAME, user_is_secret=False),
+    "hdfs": _HDFS,
     "webhdfs": _WEB_HDFS,
     "swebhdfs": _WEB_HDFS,
     "memory": Kind("memory", "fsspec", Writes.PUT),
@@ -119,7 +129,7 @@ Place = Path | RemotePath
 
 
 def place(text: str) -> Place:
-    """What the user named: a path, a `file:` URL, or the URL of another file system. Nothing is looked at there yet.
+    """What the user named: a path, a `file:` URL, or the URL of another file system. No file is looked at yet.
 
     Raises CheckpointError for a URL that cannot be one of a checkpoint, or has a secret in it, which is not shown;
     CheckpointUnreachable if what reads such a file system is not installed, or cannot be set up. Both name the URL.
@@ -146,9 +156,9 @@ def place(text: str) -> Place:
             "checkpointLocation"
         )
     rest = found["rest"] if found["rest"].startswith("//") else f"//{found['rest']}"
-    fs, at = _open(f"{kind.protocol}:{rest.rstrip('/')}", scheme, kind, text)
-    if not at.strip("/"):
+    if not rest.strip("/"):
         raise CheckpointError(f"{text} names no directory; expected a query's checkpointLocation")
+    fs, at = _open(f"{kind.protocol}:{rest.rstrip('/')}", scheme, kind, text)
     return RemotePath(text.rstrip("/"), at.rstrip("/"), System(fs, kind))
 
 
@@ -175,7 +185,7 @@ def _open(url: str, scheme: str, kind: Kind, text: str) -> tuple[Any, str]:
         ) from None
     except Exception as error:
         if kind.package:
-            raise CheckpointUnreachable(f"{text}: {problem_of(error)}; expected a URL as Spark takes it") from None
+            raise CheckpointUnreachable(f"{text}: {problem_of(error)}; expected {kind.needs}") from None
         raise CheckpointError(
             f"{text}: the file system {scheme!r} is not known, or cannot be used ({problem_of(error)}); expected a "
             f"path, or a URL that begins with one of file, {', '.join(KINDS)}"

@@ -1,0 +1,158 @@
+"""File systems for tests: S3 on this machine, fsspec's memory, and one that only renames, as HDFS does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from evensplit.checkpoint.places.place import KINDS, Place, RemotePath, System, place
+
+BUCKET = "bucket"
+NUMBERS = count()
+
+
+class Renaming(MemoryFileSystem):  # type: ignore[misc] # fsspec has no types
+    """A file system that renames files and directories, and nothing onto what is there, which it does not say."""
+
+    def mv(self, path1: str, path2: str, **_: object) -> None:
+        if self.exists(path2):
+            return
+        for name in [name for name in self.store if name == path1 or name.startswith(f"{path1}/")]:
+            self.store[path2 + name.removeprefix(path1)] = self.store.pop(name)
+        self.pseudo_dirs[:] = [
+            path2 + name.removeprefix(path1) if name == path1 or name.startswith(f"{path1}/") else name
+            for name in self.pseudo_dirs
+        ]
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """A server of S3 on this machine, by its address."""
+    from moto.server import ThreadedMotoServer
+    from werkzeug.serving import WSGIRequestHandler
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WSGIRequestHandler, "log", lambda *_: None)
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+        try:
+            host, port = server.get_host_and_port()
+            yield f"http://{host}:{port}"
+        finally:
+            server.stop()
+
+
+def use_s3(address: str, patch: pytest.MonkeyPatch) -> None:
+    """Let S3 be at this address, with a bucket that is there."""
+    for name, value in {
+        "AWS_ENDPOINT_URL": address,
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():
+        patch.setenv(name, value)
+    bucket = _bucket(address)
+    assert isinstance(bucket, RemotePath)
+    if not bucket.system.fs.exists(BUCKET):
+        bucket.system.fs.mkdir(BUCKET)
+
+
+@cache
+def _bucket(address: str) -> Place:
+    """Each place that is made anew takes half a second, for a client of its own. At this address there is one."""
+    return place(f"s3a://{BUCKET}")
+
+
+def fresh(kind: str, tmp_path: Path) -> Place:
+    """A directory that is not there yet, on a file system of this kind."""
+    name = f"home{next(NUMBERS)}"
+    if kind == "local":
+        return tmp_path / name
+    if kind == "file":
+        return place(f"file:{tmp_path}/{name}")
+    if kind == "s3":
+        return _bucket(os.environ["AWS_ENDPOINT_URL"]) / name
+    if kind == "memory":
+        return place(f"memory://{name}")
+    assert kind == "renaming"
+    return RemotePath(f"webhdfs://name-node/{name}", f"/renaming/{name}", System(Renaming(), KINDS["webhdfs"]))
+
+
+def put_all(home: Place, files: dict[str, bytes]) -> Place:
+    """Write these files below `home`, without any care."""
+    for name, data in files.items():
+        path = home / name
+        if isinstance(path, Path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        else:
+            path.system.fs.pipe_file(path.at, data)
+    return home
+
+
+def all_in(home: Place) -> dict[str, bytes]:
+    """Each file below `home`, by its path there."""
+    if isinstance(home, Path):
+        return {str(one.relative_to(home)): one.read_bytes() for one in home.rglob("*") if one.is_file()}
+    fs = home.system.fs
+    fs.invalidate_cache()
+    return {name.removeprefix(f"{home.at}/"): bytes(fs.cat_file(name)) for name in fs.find(home.at)}
+
+
+class Killed(BaseException):
+    """The process is dead: nothing that it does has an effect any more."""
+
+
+class Life:
+    """Counts what changes files, and ends before the change with this number: then nothing else is changed either."""
+
+    def __init__(self, changes_max: int) -> None:
+        self.left = changes_max
+
+    @property
+    def over(self) -> bool:
+        return self.left < 0
+
+    def lived(self, change: Callable[..., Any]) -> Callable[..., Any]:
+        """`change`, as long as there is life."""
+
+        def counted(*arguments: Any, **named: Any) -> Any:
+            self.left -= 1
+            if self.left < 0:
+                raise Killed
+            return change(*arguments, **named)
+
+        return counted
+
+
+OS_CHANGES = ("fchmod", "fchown", "fsync", "link", "mkdir", "open", "rename", "replace", "rmdir", "unlink")
+FS_CHANGES = ("cp_file", "get_file", "makedirs", "mv", "pipe_file", "put_file", "rm", "rm_file")
+
+
+class Mortal:
+    """fsspec's file system, as it is for a process that is killed."""
+
+    def __init__(self, fs: Any, life: Life) -> None:
+        self.fs, self.life = fs, life
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.fs, name)
+        return self.life.lived(found) if name in FS_CHANGES else found
+
+
+def mortal(path: Place, life: Life, patch: pytest.MonkeyPatch) -> Place:
+    """`path`, where changes end with `life`. On this machine these are all of the process, as long as `patch` holds."""
+    if isinstance(path, Path):
+        for name in OS_CHANGES:
+            patch.setattr(os, name, life.lived(getattr(os, name)))
+        return path
+    return RemotePath(path.url, path.at, System(Mortal(path.system.fs, life), path.system.kind))

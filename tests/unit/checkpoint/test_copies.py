@@ -1,0 +1,152 @@
+"""Copies of checkpoints within file systems and between them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evensplit.checkpoint.checkpoint_copy import copy_checkpoint, target_problems
+from evensplit.checkpoint.files import crc_of
+from evensplit.checkpoint.look import look, signs_of_life
+from evensplit.checkpoint.places.place import Place, RemotePath
+from evensplit.errors import CheckpointError
+from tests.support.remotes import all_in, fresh, put_all
+
+FILES = {
+    "metadata": b'{"id":"5f0e"}',
+    **{f"offsets/{number}": b"v1\n{}\n%d" % number for number in range(8, 12)},
+    **{f"commits/{number}": b"v1\n{}" for number in range(8, 11)},
+    "state/0/0/1.delta": bytes(range(256)) * 500,
+    "state/0/1/1 %20ü.delta": b"",
+}
+PAIRS = [
+    pytest.param(one, other, marks=pytest.mark.lengthy if "s3" in (one, other) else ())
+    for one, other in itertools.product(["local", "memory", "renaming", "s3"], repeat=2)
+]
+
+
+def copied(source: Place, target: Place, files: dict[Path, bytes] | None = None) -> tuple[int, int]:
+    return copy_checkpoint(source, target, files or {}, look(source), lambda *_: None)
+
+
+@pytest.fixture
+def two(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Place, Place]:
+    """A checkpoint on one file system, and a place on another."""
+    one, other = request.param
+    if "s3" in (one, other):
+        request.getfixturevalue("s3")
+    return put_all(fresh(one, tmp_path), FILES), fresh(other, tmp_path)
+
+
+def pairs(test: Callable[..., None]) -> Any:
+    return pytest.mark.parametrize(
+        "two",
+        [pytest.param(pair.values, marks=pair.marks, id="-".join(map(str, pair.values))) for pair in PAIRS],
+        indirect=True,
+    )(test)
+
+
+@pairs
+def test_everything_is_in_the_copy(two: tuple[Place, Place]) -> None:
+    source, target = two
+    told: list[tuple[int, int]] = []
+    counts = copy_checkpoint(
+        source,
+        target,
+        {Path("offsets/10"): b"other", Path("sources/0/0"): b"new"},
+        look(source),
+        lambda *at: told.append(at),
+    )
+    assert counts == (2, len(FILES) - 1)
+    assert all_in(target) == {**FILES, "offsets/10": b"other", "sources/0/0": b"new"}
+    assert all_in(source) == FILES
+    assert told[-1] == (len(FILES) + 1, len(FILES) + 1)
+
+
+@pairs
+def test_a_source_that_changes_meanwhile_is_not_copied(two: tuple[Place, Place]) -> None:
+    source, target = two
+    before = look(source)
+    put_all(source, {"commits/11": b"v1"})
+    with pytest.raises(CheckpointError, match="changed while it was read and copied: a query runs on"):
+        copy_checkpoint(source, target, {}, before, lambda *_: None)
+    assert all_in(target) == {}
+
+
+def test_the_newest_offsets_may_be_other_ones(home: Place, tmp_path: Path) -> None:
+    source = put_all(fresh("local", tmp_path), FILES)
+    copied(source, home, {Path("offsets/11"): b"other"})
+    assert all_in(home)["offsets/11"] == b"other"
+
+
+def test_what_is_there_is_left(home: Place, tmp_path: Path) -> None:
+    source = put_all(fresh("local", tmp_path), FILES)
+    assert target_problems(source, home) == []
+    put_all(home, {"x": b"mine"})
+    assert target_problems(source, home) == [
+        f"{home} is there already; expected a {'path' if isinstance(home, Path) else 'place'} where nothing is"
+    ]
+    with pytest.raises(CheckpointError):
+        copied(source, home)
+    assert all_in(home) == {"x": b"mine"}
+
+
+def test_places_inside_each_other_are_refused(home: Place) -> None:
+    put_all(home, FILES)
+    for one, other in ((home, home / "to"), (home / "offsets", home)):
+        assert any("is inside the other" in problem for problem in target_problems(one, other))
+
+
+def test_checksums_go_along(home: Place, tmp_path: Path) -> None:
+    sums = {"offsets/.10.crc": crc_of(FILES["offsets/10"]), "offsets/.11.crc": crc_of(FILES["offsets/11"])}
+    source = put_all(fresh("local", tmp_path), {**FILES, **sums})
+    copied(source, home, {Path("offsets/11"): b"other", Path("sources/0/0"): b"new"})
+    found = all_in(home)
+    assert found["offsets/.10.crc"] == sums["offsets/.10.crc"]
+    assert found["offsets/.11.crc"] == crc_of(b"other")
+    assert found["sources/0/.0.crc"] == crc_of(b"new")
+
+
+class Refusing:
+    """A file system that takes no state, and perhaps lets nothing be removed."""
+
+    def __init__(self, fs: Any, *, keeps: bool) -> None:
+        self.fs, self.keeps = fs, keeps
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.fs, name)
+
+    def put_file(self, source: str, target: str) -> None:
+        if "state" in target:
+            raise OSError("the quota is exceeded")
+        self.fs.put_file(source, target)
+
+    def rm_file(self, path: str) -> None:
+        if self.keeps:
+            raise PermissionError("no deletions")
+        self.fs.rm_file(path)
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_failure_is_taken_back_as_far_as_possible(tmp_path: Path, keeps: bool) -> None:
+    source, target = put_all(fresh("local", tmp_path), FILES), fresh("memory", tmp_path)
+    assert isinstance(target, RemotePath)
+    system = target.system
+    refusing = RemotePath(target.url, target.at, type(system)(Refusing(system.fs, keeps=keeps), system.kind))
+    with pytest.raises(CheckpointError, match="the quota is exceeded") as raised:
+        copied(source, refusing)
+    assert bool(all_in(target)) == keeps
+    assert ("is left as an incomplete copy" in str(raised.value)) == keeps
+
+
+def test_what_was_written_a_moment_ago_may_be_written_again(home: Place) -> None:
+    put_all(home, FILES)
+    newest = max(one.written_ns for one in look(home).values()) / 1e9
+    (sign,) = signs_of_life(home, newest + 59)
+    assert sign.startswith(f"{home}/")
+    assert "was written 59 s ago" in sign
+    assert signs_of_life(home, newest + 61) == []

@@ -1,0 +1,206 @@
+"""What every file system keeps of the contract of files: reading, listing, and writes that are whole or not there."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from evensplit.checkpoint.files import (
+    batches_of,
+    crc_of,
+    crc_path,
+    is_directory,
+    is_there,
+    numbers_in,
+    read_bytes,
+    read_checked,
+    reads,
+    remove,
+    replace,
+    write_new,
+)
+from evensplit.checkpoint.look import look, written_in
+from evensplit.checkpoint.places.entry import entry
+from evensplit.checkpoint.places.place import Place
+from evensplit.errors import CheckpointError
+from tests.support.remotes import all_in, put_all
+
+OLD, NEW = b"v1\nold" * 100, b"v1\nnew" * 200
+
+
+def test_what_is_there_is_seen(home: Place) -> None:
+    assert not is_there(home)
+    assert not is_directory(home)
+    with pytest.raises(CheckpointError, match=f"there is no directory {home}"):
+        batches_of(home)
+    put_all(home, {"offsets/3": OLD, "offsets/11": NEW, "offsets/.12.tmp": b"", "commits/3": b"v1"})
+    assert is_directory(home)
+    assert is_directory(home / "offsets")
+    assert is_there(home / "offsets" / "3")
+    assert not is_directory(home / "offsets" / "3")
+    assert not is_there(home / "offsets" / "4")
+    assert list(batches_of(home)) == [3, 11]
+    assert sorted(entry(home / "offsets").names()) == [".12.tmp", "11", "3"]
+    assert sorted(entry(home).names()) == ["commits", "offsets"]
+    assert list(numbers_in(home / "commits")) == [3]
+    with pytest.raises(CheckpointError, match=r"has no directory offsets.*Did you mean"):
+        batches_of(home / "offsets")
+
+
+def test_files_are_read_in_their_order(home: Place) -> None:
+    put_all(home, {"offsets/0": OLD, "offsets/1": NEW})
+    paths = [home / "offsets" / name for name in ("1", "2", "0")]
+    for checked in (True, False):
+        first, second, third = reads(paths, checked=checked)
+        assert (first, third) == (NEW, OLD)
+        assert isinstance(second, FileNotFoundError)
+    assert str(paths[1].name) in str(second)
+    with pytest.raises(FileNotFoundError):
+        read_bytes(paths[1])
+
+
+def test_what_is_written_by_others_is_seen_at_once(home: Place) -> None:
+    put_all(home, {"offsets/0": OLD})
+    for number in range(1, 4):
+        assert list(batches_of(home)) == list(range(number))
+        put_all(home, {f"offsets/{number}": OLD})
+
+
+def test_sizes_and_times_are_known_from_a_look(home: Place) -> None:
+    before = time.time() - 2
+    put_all(home, {"metadata": b"{}", "offsets/0": OLD})
+    seen = look(home)
+    assert {str(path): one.size for path, one in seen.items()} == {"metadata": 2, "offsets/0": len(OLD)}
+    assert all(before < one.written_ns / 1e9 < time.time() + 2 for one in seen.values())
+    assert seen == look(home)
+    assert written_in(home / "offsets") == {"0": seen[Path("offsets/0")].written_ns}
+    assert written_in(home / "commits") == {}
+    put_all(home, {"offsets/0": NEW})
+    assert look(home) != seen
+
+
+def test_a_new_file_is_not_written_over_an_old_one(home: Place) -> None:
+    put_all(home, {"offsets/0": OLD})
+    path = home / "offsets" / "1"
+    write_new(path, NEW)
+    assert read_checked(path) == NEW
+    for data in (NEW, OLD):
+        with pytest.raises(FileExistsError):
+            write_new(path, data)
+    assert all_in(home) == {"offsets/0": OLD, "offsets/1": NEW}
+
+
+def test_of_two_that_create_a_file_one_is_told(home: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one has looked before the first one wrote."""
+    put_all(home, {"offsets/0": OLD})
+    path = home / "offsets" / "1"
+    write_new(path, OLD)
+    monkeypatch.setattr(type(entry(path)), "is_there", lambda _: False)
+    with pytest.raises(FileExistsError):
+        write_new(path, NEW)
+    assert read_bytes(path) == OLD
+    assert sorted(all_in(home)) == ["offsets/0", "offsets/1"]
+
+
+def test_a_file_is_replaced_or_the_reason_is_told(home: Place, kind: str) -> None:
+    put_all(home, {"offsets/0": OLD})
+    path = home / "offsets" / "0"
+    if kind == "renaming":
+        with pytest.raises(CheckpointError, match=r"hdfs dfs -get"):
+            replace(path, NEW)
+        assert read_bytes(path) == OLD
+        return
+    replace(path, NEW)
+    assert all_in(home) == {"offsets/0": NEW}
+    replace(home / "offsets" / "1", OLD)
+    assert read_bytes(home / "offsets" / "1") == OLD
+
+
+def test_a_file_is_removed_with_its_checksums(home: Place) -> None:
+    put_all(home, {"offsets/0": OLD, "offsets/1": NEW, "offsets/.1.crc": crc_of(NEW)})
+    remove(home / "offsets" / "1")
+    remove(home / "offsets" / "1")
+    assert all_in(home) == {"offsets/0": OLD}
+
+
+def test_checksums_that_a_copy_has_brought_along_do_not_outlive_their_file(home: Place, kind: str) -> None:
+    put_all(home, {"offsets/0": OLD, "offsets/.0.crc": crc_of(OLD)})
+    if kind == "renaming":
+        with pytest.raises(CheckpointError):
+            replace(home / "offsets" / "0", NEW)
+        assert all_in(home) == {"offsets/0": OLD, "offsets/.0.crc": crc_of(OLD)}
+        return
+    replace(home / "offsets" / "0", NEW)
+    left = all_in(home)
+    assert left.pop("offsets/0") == NEW
+    assert left == ({"offsets/.0.crc": crc_of(NEW)} if kind in ("local", "file") else {})
+
+
+def test_a_directory_that_is_not_there_is_told(tmp_path: Path) -> None:
+    for write in (write_new, replace):
+        with pytest.raises(CheckpointError, match=r"No such file or directory; .* was not written"):
+            write(tmp_path / "no" / "1", NEW)
+
+
+def test_local_files_have_the_checksums_that_hadoop_expects(tmp_path: Path) -> None:
+    path = tmp_path / "1"
+    write_new(path, OLD)
+    assert not crc_path(path).exists()
+    crc_path(tmp_path / "0").write_bytes(crc_of(b""))
+    # What an earlier file has left would refuse the new one.
+    crc_path(tmp_path / "2").write_bytes(crc_of(OLD))
+    write_new(tmp_path / "2", NEW)
+    assert crc_path(tmp_path / "2").read_bytes() == crc_of(NEW)
+    assert read_checked(tmp_path / "2") == NEW
+    replace(tmp_path / "2", OLD)
+    assert read_checked(tmp_path / "2") == OLD
+    assert crc_path(tmp_path / "2").read_bytes() == crc_of(OLD)
+    replace(path, NEW)
+    assert not crc_path(path).exists()
+
+
+def test_who_may_read_a_file_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "1"
+    write_new(path, OLD)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~_umask()
+    path.chmod(0o640)
+    replace(path, NEW)
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (NEW, 0o640)
+
+
+def _umask() -> int:
+    found = os.umask(0)
+    os.umask(found)
+    return found
+
+
+def test_where_there_are_no_links_files_are_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    write_new(tmp_path / "1", NEW)
+    with pytest.raises(FileExistsError):
+        entry(tmp_path / "1").create(OLD)
+    assert all_in(tmp_path) == {"1": NEW}
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "1"
+    write_new(path, OLD)
+    crc_path(path).write_bytes(crc_of(OLD))
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    for write in (replace, write_new):
+        with pytest.raises(CheckpointError, match="No space left on device"):
+            write(path if write is replace else tmp_path / "2", NEW)
+    assert read_checked(path) == OLD
+    assert not [name for name in all_in(tmp_path) if name.endswith(".tmp")]
+    assert not (tmp_path / "2").exists()
