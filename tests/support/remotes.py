@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
@@ -16,6 +15,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 from evensplit.checkpoint.places.place import KINDS, Place, RemotePath, System, place
 
 BUCKET = "bucket"
+WEB_HDFS = "TEST_WEB_HDFS"
+"""The variable with the address of the server that stands for HDFS."""
 NUMBERS = count()
 
 
@@ -83,8 +84,10 @@ def fresh(kind: str, tmp_path: Path) -> Place:
         return _bucket(os.environ["AWS_ENDPOINT_URL"]) / name
     if kind == "memory":
         return place(f"memory://{name}")
+    if kind == "webhdfs":
+        return place(os.environ[WEB_HDFS]) / name
     assert kind == "renaming"
-    return RemotePath(f"webhdfs://name-node/{name}", f"/renaming/{name}", System(Renaming(), KINDS["webhdfs"]))
+    return RemotePath(f"hdfs://name-node/{name}", f"/renaming/{name}", System(Renaming(), KINDS["hdfs"]))
 
 
 def put_all(home: Place, files: dict[str, bytes]) -> Place:
@@ -106,53 +109,3 @@ def all_in(home: Place) -> dict[str, bytes]:
     fs = home.system.fs
     fs.invalidate_cache()
     return {name.removeprefix(f"{home.at}/"): bytes(fs.cat_file(name)) for name in fs.find(home.at)}
-
-
-class Killed(BaseException):
-    """The process is dead: nothing that it does has an effect any more."""
-
-
-class Life:
-    """Counts what changes files, and ends before the change with this number: then nothing else is changed either."""
-
-    def __init__(self, changes_max: int) -> None:
-        self.left = changes_max
-
-    @property
-    def over(self) -> bool:
-        return self.left < 0
-
-    def lived(self, change: Callable[..., Any]) -> Callable[..., Any]:
-        """`change`, as long as there is life."""
-
-        def counted(*arguments: Any, **named: Any) -> Any:
-            self.left -= 1
-            if self.left < 0:
-                raise Killed
-            return change(*arguments, **named)
-
-        return counted
-
-
-OS_CHANGES = ("fchmod", "fchown", "fsync", "link", "mkdir", "open", "rename", "replace", "rmdir", "unlink")
-FS_CHANGES = ("cp_file", "get_file", "makedirs", "mv", "pipe_file", "put_file", "rm", "rm_file")
-
-
-class Mortal:
-    """fsspec's file system, as it is for a process that is killed."""
-
-    def __init__(self, fs: Any, life: Life) -> None:
-        self.fs, self.life = fs, life
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self.fs, name)
-        return self.life.lived(found) if name in FS_CHANGES else found
-
-
-def mortal(path: Place, life: Life, patch: pytest.MonkeyPatch) -> Place:
-    """`path`, where changes end with `life`. On this machine these are all of the process, as long as `patch` holds."""
-    if isinstance(path, Path):
-        for name in OS_CHANGES:
-            patch.setattr(os, name, life.lived(getattr(os, name)))
-        return path
-    return RemotePath(path.url, path.at, System(Mortal(path.system.fs, life), path.system.kind))

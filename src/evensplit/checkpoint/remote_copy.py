@@ -80,12 +80,13 @@ def _write_renamed(
     try:
         fill(source, partial, kept, anew, told)
         check()
-        if RemoteEntry(target).is_there():
-            raise CheckpointError(f"{target} is there by now; expected a place where nothing is; nothing was written")
-        with said_of(target):
-            fs.mv(partial.at, target.at)
-        if RemoteEntry(partial).is_there():
-            raise CheckpointError(f"{partial} cannot be renamed to {target}; nothing was written")
+        try:
+            with said_of(target):
+                RemoteEntry(target).rename_from(partial.at)
+        except FileExistsError as error:
+            raise CheckpointError(
+                f"{target} is there by now; expected a place where nothing is; nothing was written"
+            ) from error
     except BaseException:
         with said_of(partial):
             if fs.exists(partial.at):

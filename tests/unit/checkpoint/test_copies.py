@@ -25,7 +25,7 @@ FILES = {
 }
 PAIRS = [
     pytest.param(one, other, marks=pytest.mark.lengthy if "s3" in (one, other) else ())
-    for one, other in itertools.product(["local", "memory", "renaming", "s3"], repeat=2)
+    for one, other in itertools.product(["local", "memory", "renaming", "webhdfs", "s3"], repeat=2)
 ]
 
 
@@ -37,8 +37,8 @@ def copied(source: Place, target: Place, files: dict[Path, bytes] | None = None)
 def two(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Place, Place]:
     """A checkpoint on one file system, and a place on another."""
     one, other = request.param
-    if "s3" in (one, other):
-        request.getfixturevalue("s3")
+    for kind in {one, other} & {"s3", "webhdfs"}:
+        request.getfixturevalue(kind)
     return put_all(fresh(one, tmp_path), FILES), fresh(other, tmp_path)
 
 

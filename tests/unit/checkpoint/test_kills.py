@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 
@@ -15,7 +14,8 @@ from evensplit.checkpoint.look import look
 from evensplit.checkpoint.places.place import Place
 from evensplit.errors import CheckpointError
 from tests.support.checkpoints import checkpoint, contents
-from tests.support.remotes import Killed, Life, all_in, fresh, mortal, put_all
+from tests.support.kills import Killed, Life, mortal, states_after_kills
+from tests.support.remotes import all_in, fresh, put_all
 
 OLD, NEW = b"v1\nold" * 100, b"v1\nnew" * 200
 Files = dict[str, bytes]
@@ -25,26 +25,6 @@ def with_crc(files: Files, *, crc: bool) -> Files:
     """The files, and beside them the checksums, as Hadoop has them."""
     sums = {name.replace("offsets/", "offsets/.") + ".crc": crc_of(data) for name, data in files.items()}
     return {**files, **(sums if crc else {})}
-
-
-def states_after_kills(
-    kind: str, tmp_path: Path, files: Mapping[str, bytes], act: Callable[[Place], None]
-) -> list[Place]:
-    """Directories with `files`, in each of which `act` was killed one change later; the last was not killed."""
-    found: list[Place] = []
-    for changes in count():
-        home = put_all(fresh(kind, tmp_path), dict(files))
-        life = Life(changes)
-        found.append(home)
-        with pytest.MonkeyPatch.context() as patch:
-            killed = mortal(home, life, patch)
-            try:
-                act(killed)
-            except Killed:
-                assert life.over
-                continue
-        return found
-    raise AssertionError
 
 
 def state_of(path: Place) -> bytes | None:
@@ -91,9 +71,13 @@ def test_a_new_file_where_an_older_one_left_checksums(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("crc", [False, True])
 def test_a_file_replaced(kind: str, tmp_path: Path, crc: bool) -> None:
-    if kind == "renaming":
-        pytest.skip("it replaces nothing")
     before = with_crc({"offsets/0": OLD, "offsets/1": OLD}, crc=crc)
+    if kind == "renaming":
+        home = put_all(fresh(kind, tmp_path), before)
+        with pytest.raises(CheckpointError, match="would be replaced"):
+            replace(home / "offsets" / "1", NEW)
+        assert all_in(home) == before
+        return
     homes = states_after_kills(kind, tmp_path, before, lambda home: replace(home / "offsets" / "1", NEW))
     in_turn([state_of(home / "offsets" / "1") for home in homes], OLD, NEW)
     for home in homes:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -20,7 +21,8 @@ from evensplit.http.urls import shown_url
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>/.*)", re.DOTALL)
 EXTRA = "pip install 'evensplit[remote]'"
 CONNECT_S, ANSWER_S, ATTEMPTS = 10, 30, 3
-"""How long S3 may take to be reached and to answer, and how often it is asked, unless fsspec's settings say it."""
+"""How long S3 and WebHDFS may take to be reached and to answer, and how often S3 is asked. fsspec's own settings of S3
+have precedence."""
 
 
 class Writes(Enum):
@@ -29,7 +31,7 @@ class Writes(Enum):
     PUT = auto()
     """A file is there when all of it has arrived, in place of an older one if there is one."""
     RENAME = auto()
-    """Files and directories are written under another name, and renamed. That puts nothing in an older one's place."""
+    """Files and directories are written under another name, and renamed."""
     NEVER = auto()
     """It is not known how: evensplit only reads there."""
 
@@ -45,6 +47,8 @@ class Kind:
     """Whether what stands before an @ in the URL would be a login; else it is a container, or the name of a user."""
     needs: str = "a URL as Spark takes it"
     """What is expected where it cannot be set up."""
+    renames_over: bool = False
+    """Whether a rename can put a file in an older one's place, in one step."""
 
 
 _S3 = Kind("s3", "s3fs", Writes.PUT)
@@ -58,7 +62,7 @@ _HDFS = Kind(
     needs="Java, Hadoop's libhdfs (HADOOP_HOME) and its classes (CLASSPATH, as `hadoop classpath --glob` prints it). A "
     "URL with webhdfs:// needs none of these",
 )
-_WEB_HDFS = Kind("webhdfs", "requests", Writes.RENAME, user_is_secret=False)
+_WEB_HDFS = Kind("webhdfs", "requests", Writes.RENAME, user_is_secret=False, renames_over=True)
 KINDS: Mapping[str, Kind] = {
     "s3": _S3,
     "s3a": _S3,
@@ -176,6 +180,8 @@ def _open(url: str, scheme: str, kind: Kind, text: str) -> tuple[Any, str]:
     if kind is _S3 and "config_kwargs" not in fsspec.config.conf.get("s3", {}):
         waits = {"connect_timeout": CONNECT_S, "read_timeout": ANSWER_S, "retries": {"max_attempts": ATTEMPTS}}
         options["config_kwargs"] = waits
+        # With more, s3fs asks how long each file is before it reads it. Several files are read at once here.
+        options["max_concurrency"] = 1
     try:
         fs, at = url_to_fs(url, skip_instance_cache=True, **options)
     except ImportError as error:
@@ -190,6 +196,8 @@ def _open(url: str, scheme: str, kind: Kind, text: str) -> tuple[Any, str]:
             f"{text}: the file system {scheme!r} is not known, or cannot be used ({problem_of(error)}); expected a "
             f"path, or a URL that begins with one of file, {', '.join(KINDS)}"
         ) from None
+    if kind is _WEB_HDFS:
+        fs.session.request = partial(fs.session.request, timeout=(CONNECT_S, ANSWER_S))
     return fs, str(at)
 
 

@@ -70,7 +70,7 @@ class RemoteEntry:
 
         S3, GCS and ABFS themselves refuse an object that is there (a conditional put). S3 of other makers may take no
         notice of the condition: there, as in HDFS by fsspec's `hdfs`, it is a look and then the write, so that of two
-        that create the same at the same time the later one may win. `webhdfs` renames, which HDFS itself refuses.
+        that create the same at the same time the later one may win. By `webhdfs`, HDFS itself refuses the rename.
         """
         self.check_writable()
         if self.is_there():
@@ -79,23 +79,47 @@ class RemoteEntry:
             if self.writes is Writes.PUT:
                 self.fs.pipe_file(self.at, data, mode="create")
                 return
-            hidden = self._write_beside(data)
-            self.fs.mv(hidden, self.at)
-            # HDFS says with an answer that fsspec does not look at that it has renamed nothing.
-            if self.fs.exists(hidden):
-                self.fs.rm_file(hidden)
-                raise self._exists()
+            self.rename_from(self._write_beside(data))
 
     def put(self, data: bytes) -> None:
         self.check_writable()
-        if self.writes is Writes.RENAME:
+        renames = self.writes is Writes.RENAME
+        if renames and not self.path.system.kind.renames_over:
             raise CheckpointError(
-                f"{self.path} would be replaced, which HDFS does in one step for Java programs alone; nothing was "
-                "written. Copy the checkpoint to a local disk (hdfs dfs -get), change it there, and copy it back under "
-                "a new name (hdfs dfs -put)"
+                f"{self.path} would be replaced, which libhdfs cannot do in one step; nothing was written. Name "
+                "the checkpoint as webhdfs://NAME-NODE:9870/…, by which it can. Or copy it to a local disk (hdfs dfs "
+                "-get), change it there, and copy it back under a new name (hdfs dfs -put)"
             )
         with said_of(self.path):
-            self.fs.pipe_file(self.at, data)
+            if renames:
+                self.rename_from(self._write_beside(data), over=True)
+            else:
+                self.fs.pipe_file(self.at, data)
+
+    def rename_from(self, hidden: str, *, over: bool = False) -> None:
+        """Give this name to what is at `hidden`; `over`: in place of a file that has it.
+
+        Raises FileExistsError, and removes what is at `hidden`, if the name is taken and `over` is not set.
+        """
+        if not self.path.system.kind.renames_over:
+            if self.fs.exists(self.at):
+                self._drop(hidden)
+                raise self._exists()
+            self.fs.mv(hidden, self.at)
+            return
+        # As Hadoop's own client asks (WebHdfsFileSystem.rename with options): `mv` asks without, which puts a directory
+        # into one that is there, and says only in its answer that nothing was renamed.
+        option = "OVERWRITE" if over else "NONE"
+        try:
+            self.fs._call("RENAME", "put", hidden, destination=self.at, renameoptions=option)  # noqa: SLF001
+        except RuntimeError:
+            self._drop(hidden)
+            if self.fs.exists(self.at):
+                raise self._exists() from None
+            raise
+
+    def _drop(self, hidden: str) -> None:
+        self.fs.rm(hidden, recursive=True)
 
     def delete(self) -> None:
         self.check_writable()
@@ -111,7 +135,7 @@ class RemoteEntry:
         return {
             Path(name.removeprefix(below)): info
             for name, info in found.items()
-            if info["type"] != "directory" and name.startswith(below) and not name.endswith("/")
+            if name.startswith(below) and not name.endswith("/") and info["type"] != "directory"
         }
 
     def _type(self) -> str | None:
