@@ -48,7 +48,7 @@ form_option = click.option(
 class PlaceType(click.ParamType[Place]):
     """A checkpoint, or another directory of Spark's: a path, or the URL of a file system (`place`)."""
 
-    name = "path"
+    name = "path|url"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Place:
         return place(value) if isinstance(value, str) else value

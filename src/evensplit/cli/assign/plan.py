@@ -70,8 +70,9 @@ def plan(
     """Show the assignment that a query would get.
 
     Nothing is changed. The partitions come from live clusters, which -o names as in a query (for a metadata file: -o
-    metadata=FILE), or from CHECKPOINT, the checkpointLocation of a query, which may be running; then no broker is
-    asked. With both, the clusters are asked, and the query goes on from the owners and positions in CHECKPOINT.
+    metadata=FILE), or from CHECKPOINT, the checkpointLocation of a query (a path, or a URL as s3a://bucket/orders),
+    which may be running; then no broker is asked. With both, the clusters are asked, and the query goes on from the
+    owners and positions in CHECKPOINT.
 
     Options that are left out are as in CHECKPOINT. Moves are counted from the owners there.
     """

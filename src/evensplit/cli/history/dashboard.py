@@ -49,8 +49,9 @@ POLL_S = 1.0
 def dashboard(checkpoint: Place, port: int, host: str, token_file: Path | None, source: str | None) -> None:
     """Show what a query does, in a browser.
 
-    CHECKPOINT is the checkpointLocation of a query, which may be running, here or elsewhere, or have ended. The page
-    follows its offset files. They have no ends of logs, so the lag is not known. Ctrl-C ends it.
+    CHECKPOINT is the checkpointLocation of a query (a path, or a URL as s3a://bucket/orders), which may be running,
+    here or elsewhere, or have ended. The page follows its offset files. They have no ends of logs, so the lag is not
+    known. Ctrl-C ends it.
     """
     try:
         from evensplit.observe.dashboard import Dashboard

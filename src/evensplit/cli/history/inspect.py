@@ -61,9 +61,9 @@ def inspect(
 ) -> None:
     """Show what CHECKPOINT holds.
 
-    CHECKPOINT is the checkpointLocation of a query, which may be running. The output has clusters, topics, positions,
-    the load of each reader, settings, how even the assignment is, and the last changes, from the batches that Spark
-    has kept. Nothing is written.
+    CHECKPOINT is the checkpointLocation of a query (a path, or a URL as s3a://bucket/orders), which may be running. The
+    output has clusters, topics, positions, the load of each reader, settings, how even the assignment is, and the last
+    changes, from the batches that Spark has kept. Nothing is written.
 
     With --bootstrap-servers, it also has what the query has written in these batches, if it writes exactly once: what
     was decided, in how many transactions, and how many records to which topics. The checkpoint does not say where that

@@ -90,8 +90,9 @@ def migrate(
 
     FROM is the checkpointLocation of a query that has ended, with format("kafka") or, with --to kafka, with
     format("evensplit") and one cluster. Started on TO, the query goes on at the same offsets, with the same batch
-    number, state and watermark. FROM is not changed. Without --yes, the command shows the positions and what would be
-    written; with --bootstrap-servers, it compares the positions with the logs.
+    number, state and watermark. FROM is not changed. Both are paths, or URLs as s3a://bucket/orders, and may be on
+    different file systems. Without --yes, the command shows the positions and what would be written; with
+    --bootstrap-servers, it compares the positions with the logs.
     """
     seen = look(source)
     checkpoint = read_checkpoint(source)

@@ -60,9 +60,10 @@ def offsets(
 ) -> None:
     """Print the next offsets that the query of CHECKPOINT will read.
 
-    CHECKPOINT is the checkpointLocation of a query, which may be running, with evensplit or with Spark's own Kafka
-    source. Each line is JSON for the option `startingOffsets`, given as text or as a file (`file:/path`). With several
-    clusters or sources, each has a line that begins with its name; --cluster and --source choose one.
+    CHECKPOINT is the checkpointLocation of a query (a path, or a URL as s3a://bucket/orders), which may be running,
+    with evensplit or with Spark's own Kafka source. Each line is JSON for the option `startingOffsets`, given as text
+    or as a file (`file:/path`). With several clusters or sources, each has a line that begins with its name; --cluster
+    and --source choose one.
     """
     found = read_checkpoint(checkpoint, whole=False)
     all_stands = stands(found)

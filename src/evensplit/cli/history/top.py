@@ -91,12 +91,12 @@ def top(
 ) -> None:
     """Follow a query: its clusters, readers and slowest partitions.
 
-    CHECKPOINT is the checkpointLocation of the query; it is read every second, and shows each batch as soon as Spark
-    has planned it. Rates are over the last batches. A checkpoint has no ends of logs: for the lag, --lag or
-    --bootstrap-servers asks the clusters. Lines below say what held the last batch, which time is reached with
-    `alignment`, and how many readers are needed, and why: by what arrives, as soon as clusters have been asked for
-    five seconds; before, and without --lag, by what was read. Ctrl-C ends it. With --format json it prints one line
-    per refresh.
+    CHECKPOINT is the checkpointLocation of the query (a path, or a URL as s3a://bucket/orders); it is read every
+    second, and shows each batch as soon as Spark has planned it. Rates are over the last batches. A checkpoint has no
+    ends of logs: for the lag, --lag or --bootstrap-servers asks the clusters. Lines below say what held the last batch,
+    which time is reached with `alignment`, and how many readers are needed, and why: by what arrives, as soon as
+    clusters have been asked for five seconds; before, and without --lag, by what was read. Ctrl-C ends it. With
+    --format json it prints one line per refresh.
     """
     kept = CheckpointHistory(checkpoint, progress=batches_bar)
     kept.look(latest_max=BATCHES_READ_MAX)

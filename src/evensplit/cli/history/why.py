@@ -66,8 +66,9 @@ def why(checkpoint: Place, split: Wanted, form: str) -> None:
     """Show the history of one partition.
 
     It says which reader read which offsets, and why. It comes from the offset files in CHECKPOINT, the
-    checkpointLocation of a query, which may be running. Spark keeps those of the last 100 batches; of older ones only
-    the result is known. CLUSTER can be left out if only one cluster has such a partition.
+    checkpointLocation of a query (a path, or a URL as s3a://bucket/orders), which may be running. Spark keeps those of
+    the last 100 batches; of older ones only the result is known. CLUSTER can be left out if only one cluster has such a
+    partition.
     """
     log = read_offset_log(checkpoint)
     known = sorted({key for source in log.sources for end in log.outermost(source) for key in end.state.splits})

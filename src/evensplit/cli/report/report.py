@@ -49,8 +49,9 @@ def report(
     """Write a report of the last batches as one HTML file.
 
     It shows rates, loads, moves and losses in the batches that Spark has kept in CHECKPOINT, the checkpointLocation of
-    a query, which may be running. The file needs no network to open. A checkpoint has no ends of logs: for the lag,
-    --lag or --bootstrap-servers asks the clusters. Needs Jinja: pip install 'evensplit[dashboard]'.
+    a query (a path, or a URL as s3a://bucket/orders), which may be running. The file needs no network to open. A
+    checkpoint has no ends of logs: for the lag, --lag or --bootstrap-servers asks the clusters. Needs Jinja: pip
+    install 'evensplit[dashboard]'.
     """
     try:
         from evensplit.cli.report.report_page import page_of
