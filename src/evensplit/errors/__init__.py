@@ -33,6 +33,7 @@
     │   ├── CheckpointCorrupt        it is one of ours, and damaged
     │   ├── CheckpointVersionUnknown it is one of ours, written by a newer version
     │   ├── CheckpointForeign        it is not one of ours
+    │   ├── EditRefused              it cannot be edited in this way
     │   ├── CheckpointUnreachable    the file system that it is on cannot be used
     │   └── SchemaChanged            it is of a query that decoded by another schema
     ├── WriteError                   records that could not be written
@@ -92,6 +93,7 @@ from evensplit.errors.state import (
     CheckpointForeign,
     CheckpointUnreachable,
     CheckpointVersionUnknown,
+    EditRefused,
     SchemaChanged,
     TransitionError,
 )
@@ -140,6 +142,7 @@ __all__ = [
     "CorruptRecordsError",
     "DataLossError",
     "DecisionUncertain",
+    "EditRefused",
     "EvenSplitError",
     "LedgerError",
     "LibraryMissing",

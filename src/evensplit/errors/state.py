@@ -83,6 +83,21 @@ class SchemaChanged(CheckpointError):
     )
 
 
+class EditRefused(CheckpointError):
+    """A checkpoint cannot be edited in this way. Nothing was changed."""
+
+    id = "ES-405"
+    cause = (
+        "A command that edits a checkpoint, such as `evensplit rewind`, was asked for what cannot be done: for a "
+        "partition or cluster that is not there, offsets that were read already, or a name that is taken. Nothing was "
+        "changed."
+    )
+    cure = (
+        "The message says what is there instead; `evensplit inspect CHECKPOINT --splits` lists it. See "
+        "[Repair a checkpoint](../howto/repair.md)."
+    )
+
+
 class TransitionError(EvenSplitError):
     """The enumerator got an event that cannot happen in its state. The state is unchanged."""
 

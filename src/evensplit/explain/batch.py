@@ -18,6 +18,7 @@ from evensplit.core.model import ClusterState, Held, Lifecycle, Readable, Split,
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.changes import Changes, Move, changes, told
+from evensplit.explain.edited import edit_json
 from evensplit.explain.evenness import Evenness, evenness
 from evensplit.explain.held import held_json, held_sentence
 from evensplit.explain.reader_loads import ReaderLoad, reader_loads
@@ -148,6 +149,8 @@ class Explanation:
              "moved": [{"split", "from", "to", "why"}],
              "retained", "returned", "finished", "forgotten", "recreated": [split],
              "lost": [{"split", "cause", "position", "found", "offsetsMax", "what"}],
+             "edits": [{"command", "said", "atMs", "jumps": [{"split", "at", "to"}], "dropped": [text],
+                        "renamed": [{"from", "to"}], "what"}],
              "readers": [{"reader", "splits", "offsets", "offsetsPerMinute", "capacity"}], "spread", "offsets",
              "plan": {"kind", "offsetsMax", "offsetsMaxBound", "offsetsMaxShare", "lent", "cuts", "joined"},
              "advice",
@@ -190,6 +193,7 @@ class Explanation:
                 }
                 for loss in found.losses
             ],
+            "edits": [edit_json(one) for one in found.edits],
             "readers": [one.to_json() for one in self.readers],
             "spread": self.spread,
             "offsets": self.offsets,

@@ -12,9 +12,11 @@ from evensplit.core.loss_text import describe_loss, extent, verdict
 from evensplit.core.machine.events import Event
 from evensplit.core.machine.trace import describe
 from evensplit.core.model import Loss, Split, SplitId
+from evensplit.core.state.edits import Edit
 from evensplit.core.state.settings import RATE
-from evensplit.core.state.state import EnumeratorState, as_named, new_losses, renamed_clusters
+from evensplit.core.state.state import EnumeratorState, as_named, new_losses, renamed_between
 from evensplit.core.text import counted
+from evensplit.explain.edited import edit_sentence, edits_of
 
 _stands = itemgetter(*map(Split._fields.index, ("topic_id", "owner", "finished", "removed_at_ms")))
 """All of a split but how far it was read."""
@@ -67,6 +69,8 @@ class Changes:
     """Declared lost."""
     renamed: tuple[tuple[str, str], ...] = ()
     """Clusters with a new name: the old and the new one."""
+    edits: tuple[Edit, ...] = ()
+    """What commands changed in the checkpoint, in their order."""
 
     def __bool__(self) -> bool:
         return any(getattr(self, one.name) for one in fields(self))
@@ -77,7 +81,8 @@ class Changes:
         There is one for the partitions of each topic that came or went, for those that moved between the same two
         readers, and for each loss.
         """
-        lines = [
+        lines = [edit_sentence(edit) for edit in self.edits]
+        lines += [
             f"cluster {was} is now called {now}: it is the same Kafka cluster, so its positions and owners are kept"
             for was, now in self.renamed
         ]
@@ -148,7 +153,8 @@ def changes(before: EnumeratorState, after: EnumeratorState) -> Changes:
         elif known is not None and was_retained and split.removed_at_ms is None and not _is_anew(known, split):
             returned.append(key)
     kept = len(after.splits) - len(discoveries)
-    forgotten = tuple(key for key in earlier if key not in after.splits) if kept < len(earlier) else ()
+    gone = [key for key in earlier if key not in after.splits] if kept < len(earlier) else []
+    forgotten = tuple(key for key in gone if not any(edit.drops(key) for edit in after.edits))
     return Changes(
         tuple(discoveries),
         tuple(moves),
@@ -159,6 +165,7 @@ def changes(before: EnumeratorState, after: EnumeratorState) -> Changes:
         tuple(recreated),
         new_losses(before, after),
         _renamed(before, after, earlier),
+        after.edits,
     )
 
 
@@ -166,7 +173,7 @@ def _renamed(
     before: EnumeratorState, after: EnumeratorState, earlier: Mapping[SplitId, Split]
 ) -> tuple[tuple[str, str], ...]:
     """The clusters that have new names and whose splits go on; one that was forgotten begins anew."""
-    renamed = renamed_clusters(before.clusters, after.clusters)
+    renamed = renamed_between(before, after)
     if not renamed:
         return ()
     gone_on = {
@@ -194,9 +201,11 @@ def why(split: SplitId, states: Sequence[EnumeratorState], events: Sequence[Even
 
 def happened(split: SplitId, before: EnumeratorState, after: EnumeratorState) -> tuple[str, ...]:
     """The changes of `split` from one state to the next, without its name: "was discovered", "starts at 6"."""
-    said = _change(as_named(before, after).get(split), after.splits.get(split), _reason(before, after))
+    edited = edits_of(split, after.edits)
+    known, now = as_named(before, after).get(split), after.splits.get(split)
+    said = [] if now is None and edited else _change(known, now, _reason(before, after))
     lost = [lost_records(loss) for loss in new_losses(before, after) if loss.split == split]
-    return (*lost, *said)
+    return (*lost, *said, *edited)
 
 
 def told(loss: Loss) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from evensplit.core.batch.plan import batch_ranges, plan_batch
@@ -36,11 +37,19 @@ class Reading:
     """The first offset after it."""
     instead_of: int | None = None
     """The reader that would have read it, but had too few offsets in the batch; None: nobody else."""
+    left_out: tuple[tuple[int, int], ...] = ()
+    """What was left out of it, since a command had edited the batch: first offset, and the first one after."""
 
     def sentence(self) -> str:
         """Say which offsets were read, and by which reader."""
-        last = self.end - 1
-        what = f"offset {self.start:,}" if last == self.start else f"offsets {self.start:,} to {last:,}"
+        ends = [*(at for at, _ in self.left_out), self.end]
+        begins = [self.start, *(to for _, to in self.left_out)]
+        parts = [
+            f"{begin:,}" if end - begin == 1 else f"{begin:,} to {end - 1:,}"
+            for begin, end in zip(begins, ends, strict=True)
+        ]
+        single = len(parts) == 1 and self.end - self.start == 1
+        what = f"offset{'' if single else 's'} {' and '.join(parts)}"
         if not self.readers:
             return f"{what} read; this source did not plan the batch"
         *others, last_reader = map(str, self.readers)
@@ -88,6 +97,7 @@ class Entry:
                 "start": reading.start,
                 "end": reading.end,
                 "insteadOf": reading.instead_of,
+                "leftOut": [list(one) for one in reading.left_out],
             },
             "held": [held_by(one) for one in self.held],
         }
@@ -195,8 +205,10 @@ def _limits(entry: Entry) -> list[Held]:
 
 def _reading(key: SplitId, before: EnumeratorState, after: EnumeratorState) -> tuple[Reading | None, tuple[Held, ...]]:
     """The offsets of one split that one batch read, and their readers; and what held the batch, around that split."""
+    parts = [part for part in batch_ranges(before, after) if part.split == key]
+    left_out = tuple((one.end, other.start) for one, other in pairwise(parts))
     if not after.readers:
-        return next((Reading((), *part[1:]) for part in batch_ranges(before, after) if part.split == key), None), ()
+        return Reading((), parts[0].start, parts[-1].end, None, left_out) if parts else None, ()
     # Its reader depends on the ranges of all the others.
     plan = plan_batch(before, after)
     found = [(one.reader, part) for one in plan.readers for part in one.ranges if part.split == key]
@@ -204,11 +216,11 @@ def _reading(key: SplitId, before: EnumeratorState, after: EnumeratorState) -> t
     held = over(key, after.held) if plan.offsets else ()
     if not found:
         return None, held if _may_go_on(key, after) else ()
-    readers = tuple(reader for reader, _ in found)
+    readers = tuple(dict.fromkeys(reader for reader, _ in found))
     owners = [one.splits[key].owner for one in (after, before) if key in one.splits]
     owner = next((one for one in owners if one is not None), None)
     is_joined = owner is not None and (plan.joined.get(owner),) == readers
-    return Reading(readers, found[0][1].start, found[-1][1].end, owner if is_joined else None), held
+    return Reading(readers, parts[0].start, parts[-1].end, owner if is_joined else None, left_out), held
 
 
 def _may_go_on(key: SplitId, after: EnumeratorState) -> bool:

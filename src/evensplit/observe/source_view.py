@@ -6,6 +6,7 @@ running query, or from a checkpoint.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -243,13 +244,15 @@ class View:
     def splits(self) -> Iterator[SplitView]:
         """All splits, in their order."""
         batch, latest = self.last, self.last.report.latest
-        sizes = {part.split: part.size for part in batch_ranges(batch.start, batch.end)}
+        sizes: Counter[SplitId] = Counter()
+        for part in batch_ranges(batch.start, batch.end):
+            sizes[part.split] += part.size
         for key, split in batch.end.splits.items():
             end = latest.get(key)
             lag = None
             if end is not None and split.position is not None and split.active:
                 lag = max(0, end - split.position)
-            offsets = sizes.get(key, 0)
+            offsets = sizes[key]
             rate = 1000 * offsets / self.interval_ms if self.interval_ms else None
             yield SplitView(key, split.lifecycle, split.owner, split.position, end, lag, offsets, rate)
 

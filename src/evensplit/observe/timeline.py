@@ -10,6 +10,7 @@ from evensplit.core.model import SplitId
 from evensplit.core.text import counted
 from evensplit.explain.batch import Explanation
 from evensplit.explain.changes import Changes, lost_records
+from evensplit.explain.edited import edit_sentence
 
 BATCH_HAPPENINGS_MAX = 20
 """The most events of a kind that one batch adds. If thousands of splits move at once, the last one counts the rest."""
@@ -19,6 +20,7 @@ class Kind(StrEnum):
     """The kind of an event."""
 
     STARTED = "started"
+    EDITED = "edited"
     DISCOVERED = "discovered"
     MOVED = "moved"
     RETAINED = "retained"
@@ -49,6 +51,9 @@ class TimelineEvent:
 
 def of_changes(number: int, at_ms: int | None, found: Changes) -> Iterator[TimelineEvent]:
     """The events of the batch `number`, planned at `at_ms`, causes before effects."""
+    for edit in found.edits:
+        keys = [jump.split for jump in edit.jumps]
+        yield TimelineEvent(number, at_ms, Kind.EDITED, edit_sentence(edit), len(keys), _clusters(keys))
     for kind, groups in _grouped(found):
         for keys, text in groups[: _shown(groups)]:
             yield TimelineEvent(number, at_ms, kind, _named(keys, text), len(keys), _clusters(keys))

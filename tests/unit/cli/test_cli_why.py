@@ -99,9 +99,9 @@ def test_the_story_as_json(kept: Path) -> None:
     (story,) = document["stories"]
     assert (story["source"], story["split"], story["knownFrom"]) == ("0", "east/orders/0", 6)
     assert [chapter["reading"] for chapter in story["chapters"]] == [
-        {"readers": [0], "start": 500, "end": 700, "insteadOf": None},
-        {"readers": [1], "start": 700, "end": 800, "insteadOf": None},
-        {"readers": [1], "start": 800, "end": 900, "insteadOf": None},
+        {"readers": [0], "start": 500, "end": 700, "insteadOf": None, "leftOut": []},
+        {"readers": [1], "start": 700, "end": 800, "insteadOf": None, "leftOut": []},
+        {"readers": [1], "start": 800, "end": 900, "insteadOf": None, "leftOut": []},
     ]
     assert [chapter["held"] for chapter in story["chapters"]] == [[], [], []]
 

@@ -247,7 +247,7 @@ def test_clusters_and_topics_that_are_not_in_order_are_damage(monkeypatch: pytes
 
 @pytest.mark.parametrize("version", [0, -1, True, "4", None])
 def test_a_version_that_never_was_is_damage(version: object) -> None:
-    with pytest.raises(CheckpointCorrupt, match="expected a number from 1 to 5"):
+    with pytest.raises(CheckpointCorrupt, match="expected a number from 1 to 6"):
         decode({**encode(usual()), "evensplit": version})
 
 

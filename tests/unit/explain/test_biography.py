@@ -175,7 +175,7 @@ def test_as_json() -> None:
                 "firstMs": 1_000,
                 "lastMs": 1_000,
                 "changes": [],
-                "reading": {"readers": [0], "start": 5, "end": 8, "insteadOf": None},
+                "reading": {"readers": [0], "start": 5, "end": 8, "insteadOf": None, "leftOut": []},
                 "held": [],
             },
         ],

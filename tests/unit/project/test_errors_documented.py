@@ -50,6 +50,7 @@ PROVOKED = {
     "ES-403": "tests/unit/spark/test_handover.py",
     "ES-404": "tests/unit/spark/test_schema_changes.py",
     "ES-405": "tests/unit/checkpoint/test_places.py",
+    "ES-406": "tests/unit/core/test_edits.py",
     "ES-501": "tests/unit/core/test_enumerator.py",
     "ES-601": "tests/unit/testing/test_jars.py",
     "ES-602": "tests/sim/test_simulation.py",

@@ -13,7 +13,7 @@ from evensplit.checkpoint.places.place import Place
 from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.import_spark_offsets import positions_of_state
 from evensplit.core.model import Range, SplitId
-from evensplit.core.state.state import EnumeratorState, renamed_clusters
+from evensplit.core.state.state import EnumeratorState, renamed_between
 from evensplit.errors import CheckpointForeign
 
 
@@ -121,7 +121,7 @@ class _Names:
 
     def follow(self, before: EnumeratorState, state: EnumeratorState) -> None:
         """Note which clusters have another name in `state` than in the one before, and which names mean others now."""
-        more = renamed_clusters(before.clusters, state.clusters)
+        more = renamed_between(before, state)
         self._last = {**{former: more.get(name, name) for former, name in self._last.items()}, **more}
         for name, cluster in (*before.clusters.items(), *state.clusters.items()):
             if cluster.kafka_id and self._kafka_ids.setdefault(name, cluster.kafka_id) != cluster.kafka_id:

@@ -18,6 +18,7 @@ from evensplit.core.batch.lend_ranges import Piece, lend
 from evensplit.core.batch.split_ranges import Kind, least_bound, level
 from evensplit.core.html import lines, table, title
 from evensplit.core.model import Cause, Range, Readable, Split, SplitId, scopes
+from evensplit.core.state.edits import Jump, jumps_of, pieces
 from evensplit.core.state.settings import LEVEL, OWNERS, WHOLE
 from evensplit.core.state.state import EnumeratorState, as_named, new_losses
 from evensplit.core.state.validation import named
@@ -102,32 +103,31 @@ def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, .
     A split that began at a later revision than that of `start` begins at its first position, which `end` carries,
     unless `start` has that beginning already; all others go on from their positions in `start`. So there can be batches
     between the two that no log has, as where Spark tracks progress asynchronously. What was removed by the time of
-    `end` is left out: the batches before had read it, up to its position. A cluster that was renamed is the same.
+    `end` is left out: the batches before had read it, up to its position. A cluster that was renamed is the same. Where
+    a command has edited the batch, a split may have several ranges, ascending, or none; see `edits.pieces`.
 
     Raises:
         CheckpointError: a position of `end` lies before that of `start`, or a split has no beginning although `start`
             is the end of a batch: the two are not the start and the end of one batch.
     """
     found: list[tuple[SplitId, int, int]] = []
+    jumps = jumps_of(end.edits)
     known_splits = as_named(start, end)
     before = map(known_splits.get, end.splits)
     for (key, split), known in zip(end.splits.items(), before, strict=True):
         position = split.position
         if position is None or split.removed_at_ms is not None:
             continue
-        if split.first is None or (end.revision and split.since <= start.revision):
-            begin = known.position if known is not None else None
-        elif end.revision:
-            # A state between two batches may have the beginning of the next one, and be beyond it.
-            begin = known.position if known is not None and _has_begun(known, split) else split.first
-        else:
-            begin = _begin_of_old(start, known, split, end)
+        begin = _begin(start, known, split, end)
         if begin is None and position > 0 and start.begun:
             raise CheckpointError(
                 f"partition {key} is to be read up to offset {position}, and neither offset says from where. The two "
                 "are not of one batch: restore the checkpoint's offsets directory as a whole"
             )
         begin = position if begin is None else begin
+        if key in jumps:
+            found.extend((key, *piece) for piece in _edited(key, begin, position, jumps[key]))
+            continue
         if begin > position:
             raise CheckpointError(
                 f"partition {key} would be read from offset {begin} to {position}; expected an end at or after its "
@@ -136,6 +136,33 @@ def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, .
         if begin < position:
             found.append((key, begin, position))
     return tuple(named(Range, found))
+
+
+def beginning(start: EnumeratorState, end: EnumeratorState, key: SplitId) -> int:
+    """Where the batch from `start` to `end` begins in `key`, a split of `end` whose position is known."""
+    split = end.splits[key]
+    begin = _begin(start, as_named(start, end).get(key), split, end)
+    return (split.position or 0) if begin is None else begin
+
+
+def _begin(start: EnumeratorState, known: Split | None, split: Split, end: EnumeratorState) -> int | None:
+    """Where the range of `split` begins, which is `known` in `start`; None: at its position."""
+    if split.first is None or (end.revision and split.since <= start.revision):
+        return known.position if known is not None else None
+    if end.revision:
+        # A state between two batches may have the beginning of the next one, and be beyond it.
+        return known.position if known is not None and _has_begun(known, split) else split.first
+    return _begin_of_old(start, known, split, end)
+
+
+def _edited(key: SplitId, begin: int, end: int, jumps: Sequence[Jump]) -> tuple[tuple[int, int], ...]:
+    try:
+        return pieces(begin, end, jumps)
+    except ValueError as error:
+        raise CheckpointError(
+            f"partition {key} is read from offset {begin} to {end}, and edited on the way: {error}. The two offsets "
+            "are not of one batch: restore the checkpoint's offsets directory as a whole"
+        ) from error
 
 
 def _has_begun(known: Split, split: Split) -> bool:

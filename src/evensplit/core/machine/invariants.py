@@ -8,6 +8,7 @@ from evensplit.core.machine.enumerator import TRANSITIONS, Change
 from evensplit.core.machine.events import Event
 from evensplit.core.model import Split
 from evensplit.core.policies import BALANCED
+from evensplit.core.state.edits import jumps_of
 from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS, COUNT
 from evensplit.core.state.state import EnumeratorState
 
@@ -60,7 +61,9 @@ def _split(split: Split, state: EnumeratorState) -> Iterator[str]:
         yield f"S4: split {key} has an owner but no start"
     if split.initial and split.position is not None:
         yield f"S4: split {key} is at {split.position}, and its start is still to be found"
-    if split.first is not None and (split.position is None or split.position < split.first):
+    jumps = jumps_of(state.edits) if state.edits else {}
+    is_back = split.first is not None and (split.position is None or split.position < split.first)
+    if is_back and not any(jump.to < jump.at for jump in jumps.get(key, ())):
         yield f"S3: split {key} begins at {split.first} and stands at {split.position}"
     if (split.first is None and split.since) or split.since > state.revision + 1:
         yield f"S3: split {key} began at {split.first} in revision {split.since} of {state.revision}"

@@ -252,7 +252,7 @@ class Transaction:
             self.held,
             self.rated_ms,
             self.rate_moves,
-            self.session,
+            session=self.session,
         )
 
 

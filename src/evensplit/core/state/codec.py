@@ -24,6 +24,10 @@ that there are. `null` stands for values that are not known yet. Usual values ar
     "capacities": [[0, 2], [1, 2]]                    readers and how much each takes beside the others
     "ratedMs": 1700000000000                          when the last batch was planned that read something
     "rateMoves": [[28333333, 2]]                      how many splits moved for their rates: minutes since 1970, number
+    "edits": [{"command": "rewind", "said": "--to 2h", "atMs": 1700000000000,    what commands changed in the batch, and
+               "jumps": {"east": {"orders": [[0, 98, 12]]}},        partition, where the batch leaves the log, and where
+               "dropped": [["east", "clicks"]],                     it goes on; what was forgotten; clusters by their
+               "renamed": [["east", "west"]]}]                      former and new names
     "losses": [["east", "orders", 7, "aged-out", 98, 120, 22]]    what was lost: split, cause, position, found, at most
                                                       and, where it had been handed out, "earlier" or "before-restart"
     "kafkaId": "…"                                    of a cluster: what it calls itself
@@ -53,11 +57,12 @@ list of numbers of up to 4 digits. It is more where every split has a far offset
 first offsets, are as far away as 11 digits can be, and 44 with both.
 
 Clusters, topics and partitions are in order, so equal states give equal bytes (law S10); another form of a state
-than the one that is written is damage. Version 4 has no "reachedMs", "held" and "recordBytes", and neither "rate" nor
-"balance" and what is with them. It is written where a state has none of these, so that earlier releases of evensplit
-can go on from there. Version 3 had no "revision", "since", "epoch", "read" and "settled", and "first" only of splits
-that began in the batch that ends there. Version 2 had no "pins", "losses" and "kafkaId" either. Version 1 had no
-generation either, nothing of what is usually left out, and "first" as {partition: offset}. All are read as such.
+than the one that is written is damage. Version 5 has no "edits". Version 4 has no "reachedMs", "held" and
+"recordBytes", and neither "rate" nor "balance" and what is with them. The earliest of the three that has all that a
+state has is written, so that earlier releases of evensplit can go on from there. Version 3 had no "revision", "since",
+"epoch", "read" and "settled", and "first" only of splits that began in the batch that ends there. Version 2 had no
+"pins", "losses" and "kafkaId" either. Version 1 had no generation either, nothing of what is usually left out, and
+"first" as {partition: offset}. All are read as such.
 """
 
 from __future__ import annotations
@@ -73,6 +78,7 @@ from typing import Any
 
 from evensplit.core.model import ClusterState, Held, Split, SplitId
 from evensplit.core.state.codec_topics import decode_topic, encode_topic, from_version_1
+from evensplit.core.state.edits import decode_edit, encode_edit
 from evensplit.core.state.reader_schema import ReaderSchema
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.spark_offsets import parse_positions
@@ -93,8 +99,8 @@ from evensplit.core.state.validation import (
 from evensplit.errors import CheckpointCorrupt, CheckpointForeign, CheckpointVersionUnknown
 
 SIGNATURE = "evensplit"
-VERSION = 5
-"""The latest format. It is written only where a state has what format 4 does not."""
+VERSION = 6
+"""The latest format. Earlier ones are written where a state has nothing that they do not know."""
 
 _RESTORE = "Restore the file from a copy of the checkpoint, or start with a new checkpoint"
 
@@ -162,7 +168,8 @@ def same(after: EnumeratorState, before: EnumeratorState) -> bool:
         return False
     if not all(map(_alike, after.splits.values(), map(before.splits.__getitem__, after.splits))):
         return False
-    return replace(after, splits=before.splits, losses=(), revision=0) == replace(before, losses=(), revision=0)
+    own: dict[str, Any] = {"losses": (), "revision": 0, "edits": ()}
+    return replace(after, splits=before.splits, **own) == replace(before, **own)
 
 
 def _alike(split: Split, other: Split) -> bool:
@@ -216,18 +223,20 @@ def _encode_body(state: EnumeratorState) -> dict[str, Any]:
         "ratedMs": (state.rated_ms, None),
         "rateMoves": (None if state.rate_moves is None else [list(pair) for pair in state.rate_moves], None),
     }
+    edited = {"edits": [encode_edit(edit) for edit in state.edits]} if state.edits else {}
     columns = (entry for topics in by_topic.values() for entry in topics.values())
     is_later = any(value != default for value, default in later.values()) or any(
         "rate" in entry or "recordBytes" in entry for entry in columns
     )
     return {
-        SIGNATURE: VERSION if is_later else 4,
+        SIGNATURE: VERSION if edited else 5 if is_later else 4,
         "readers": state.readers,
         "policy": settings.policy,
         "plan": settings.plan,
         "generation": state.generation,
         "revision": state.revision,
         **{name: value for name, (value, default) in {**unusual, **later}.items() if value != default},
+        **edited,
         "clusters": clusters,
     }
 
@@ -301,6 +310,7 @@ def _decode_body(body: Mapping[str, Any], known: Mapping[SplitId, Split]) -> Enu
         held,
         count_or_none(body.get("ratedMs"), "ratedMs"),
         decode_pairs(body["rateMoves"], "rateMoves") if "rateMoves" in body else None,
+        tuple(map(decode_edit, body.get("edits", ()))),
     )
 
 

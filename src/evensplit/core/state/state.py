@@ -28,6 +28,7 @@ from evensplit.core.model import (
     Subscription,
     matches,
 )
+from evensplit.core.state.edits import Edit, former_names
 from evensplit.core.state.rates import Measure
 from evensplit.core.state.settings import DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, Settings
 
@@ -259,6 +260,8 @@ class EnumeratorState:
     rate_moves: tuple[tuple[int, int], ...] | None = None
     """With `balance=rate`: minutes since 1970, and how many splits moved in each for more even loads; those of the last
     hour count. None: owners have never been decided by rates."""
+    edits: tuple[Edit, ...] = ()
+    """What commands changed in the batch that ends here, in their order."""
     session: Session = field(default_factory=Session, compare=False)
     """Lives as long as the process; does not count when states are compared."""
 
@@ -311,6 +314,19 @@ def renamed_clusters(start: Mapping[str, ClusterState], end: Mapping[str, Cluste
     return {name: now[kafka_id] for kafka_id, name in sorted(before.items(), key=itemgetter(1))}
 
 
+def renamed_between(start: EnumeratorState, end: EnumeratorState) -> Mapping[str, str]:
+    """The same for two states in a row: a command may have changed names in the batch between them, whatever the ids.
+
+    A command renames what it finds in the batch's end, so its former names may be those that `start` had, or newer.
+    """
+    renamed = renamed_clusters(start.clusters, end.clusters)
+    if not end.edits:
+        return renamed
+    said = former_names(end.edits)
+    both = {**{name: now for name, now in said.items() if name in start.clusters}, **renamed}
+    return {name: both[name] for name in sorted(both)}
+
+
 def _only_in(clusters: Mapping[str, ClusterState], others: Mapping[str, ClusterState]) -> list[ClusterState]:
     """The clusters with an id that are not among `others` by this name and with this id."""
     return [
@@ -321,8 +337,8 @@ def _only_in(clusters: Mapping[str, ClusterState], others: Mapping[str, ClusterS
 
 
 def as_named(start: EnumeratorState, end: EnumeratorState) -> Mapping[SplitId, Split]:
-    """The splits of `start` by the names that their clusters have in `end`; see `renamed_clusters`."""
-    renamed = renamed_clusters(start.clusters, end.clusters)
+    """The splits of `start` by the names that their clusters have in `end`; see `renamed_between`."""
+    renamed = renamed_between(start, end)
     if not renamed:
         return start.splits
     keys = {key: key._replace(cluster=renamed.get(key.cluster, key.cluster)) for key in start.splits}

@@ -97,19 +97,20 @@ def encode_pins(eligible: Mapping[int, Sequence[Readable]]) -> list[list[Any]]:
     groups: dict[tuple[Readable, ...], list[int]] = {}
     for reader in sorted(eligible):
         groups.setdefault(tuple(eligible[reader]), []).append(reader)
-    return [[readers, [_named(one) for one in pins]] for pins, readers in groups.items()]
+    return [[readers, [encode_readable(one) for one in pins]] for pins, readers in groups.items()]
 
 
 def decode_pins(groups: Iterable[Any]) -> dict[int, tuple[Readable, ...]]:
     """Reverse `encode_pins`; ascending by reader."""
     found: dict[int, tuple[Readable, ...]] = {}
     for readers, pins in groups:
-        readable = tuple(map(_readable, pins))
+        readable = tuple(map(decode_readable, pins))
         found.update((count(reader, "a pinned reader"), readable) for reader in readers)
     return {reader: found[reader] for reader in sorted(found)}
 
 
-def _named(readable: Readable) -> list[str | int]:
+def encode_readable(readable: Readable) -> list[str | int]:
+    """Return a cluster, a topic or a split as the list of its names."""
     if isinstance(readable, Cluster):
         return [readable.id]
     if isinstance(readable, Topic):
@@ -117,7 +118,8 @@ def _named(readable: Readable) -> list[str | int]:
     return [*readable]
 
 
-def _readable(names: list[Any]) -> Readable:
+def decode_readable(names: Sequence[Any]) -> Readable:
+    """Reverse `encode_readable`."""
     if len(names) == 1:
         return Cluster(word(names[0]))
     if len(names) == 2:

@@ -1,0 +1,260 @@
+"""Edits of a checkpoint: what commands such as `evensplit rewind` make of the state at the end of the last batch.
+
+Spark repeats a batch that is planned and not done, and plans the next one from where the last one ended. So an edit
+goes into a batch that is not done: into the last one, or, if that is done, into one after it that reads nothing else.
+The query does that batch first when it starts. Batches before it stay as they are, and so do their numbers, by which
+sinks know what they have already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from evensplit.core.batch.plan import batch_ranges, beginning
+from evensplit.core.machine.enumerator import step
+from evensplit.core.machine.events import BatchOpened, BatchPlanned
+from evensplit.core.machine.transaction import Transaction
+from evensplit.core.model import Cluster, Readable, Split, SplitId, Topic, scopes
+from evensplit.core.state.edits import Edit, Jump, former_names, scope_text
+from evensplit.core.state.state import EnumeratorState, Session
+from evensplit.core.state.validation import COUNT_MAX
+from evensplit.core.suggest import meant
+from evensplit.errors import EditRefused
+
+NAMED_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBatch:
+    """The batch that an edit goes into: it is planned, perhaps by an earlier edit, and not done."""
+
+    start: EnumeratorState
+    """Where it begins."""
+    end: EnumeratorState
+    """Where it ends."""
+    is_new: bool
+    """No file has it yet: the last batch is done, and this is the one after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a command was told, for the history of the checkpoint."""
+
+    command: str
+    said: str
+    at_ms: int
+
+    def edit(
+        self, jumps: Iterable[Jump] = (), dropped: tuple[Readable, ...] = (), renamed: tuple[tuple[str, str], ...] = ()
+    ) -> Edit:
+        """The edit with what it came to."""
+        return Edit(self.command, self.said, self.at_ms, tuple(sorted(jumps)), dropped, renamed)
+
+
+def open_batch(start: EnumeratorState, end: EnumeratorState, *, done: bool) -> OpenBatch:
+    """The batch that an edit goes into, where `start` to `end` is the last batch of a checkpoint, and `done` or not.
+
+    Raises EditRefused for a checkpoint without a batch that this source has planned.
+    """
+    if not end.begun or not end.readers:
+        raise EditRefused(
+            "the last batch was planned by another source, such as Spark's own Kafka source; expected one that this "
+            "source has planned. Let the query run one batch first"
+        )
+    if not done:
+        return OpenBatch(start, end, False)
+    after = end
+    for event in (BatchOpened(), BatchPlanned({})):
+        after = step(after, event).state
+    return OpenBatch(end, replace(after, session=Session()), True)
+
+
+def rewind(batch: OpenBatch, targets: Mapping[SplitId, int], told: Told) -> EnumeratorState:
+    """The end of `batch`, so that the batches after it read each split from its offset in `targets` on.
+
+    The batch itself reads what it was to read: a sink may have that already. Splits that are not beyond their targets
+    stay where they are, and so does what is not read any more.
+
+    Raises EditRefused if no split goes back.
+    """
+    change = Transaction(batch.end)
+    jumps: list[Jump] = []
+    for key in sorted(targets):
+        split, target = batch.end.splits.get(key), targets[key]
+        if split is None or split.position is None or split.removed_at_ms is not None or split.position <= target:
+            continue
+        _check_offset(key, target)
+        jumps.append(Jump(key, split.position, target))
+        begin = split.read_from if split.read_from is not None and split.read_from < target else None
+        change.put(split._replace(position=target, epoch=None, read_from=begin, finished=False))
+    if not jumps:
+        raise EditRefused(
+            f"nothing goes back: {_stands(batch.end, sorted(targets))}; expected at least one partition that is beyond "
+            "the place to rewind to"
+        )
+    change.reached_ms = None
+    return _edited(batch, change, told.edit(jumps))
+
+
+def skip(batch: OpenBatch, split: SplitId, first: int, to: int, told: Told) -> EnumeratorState:
+    """The end of `batch`, so that the offsets `first` to `to` (exclusive) of `split` are never read.
+
+    What is before them and unread is read by the batch itself, which ends behind them.
+
+    Raises EditRefused for a split that is not read, or offsets that were read already.
+    """
+    found = known(batch.end, split)
+    if not found.active or found.position is None:
+        raise EditRefused(f"partition {split} is {found.lifecycle}: nothing is read of it, so there is nothing to skip")
+    _check_offset(split, first)
+    _check_offset(split, to)
+    if to <= first:
+        raise EditRefused(f"partition {split}: offsets {first} to {to - 1} are none; expected a first and a last one")
+    begin = min(beginning(batch.start, batch.end, split), found.position)
+    if first < begin:
+        raise EditRefused(
+            f"partition {split}: offset {first} was read by an earlier batch, so the sink has it; expected offsets "
+            f"from {begin} on, which is the next one to be read"
+        )
+    if found.stop is not None and to > found.stop:
+        raise EditRefused(f"partition {split} ends at offset {found.stop}; expected a last offset before that")
+    change = Transaction(batch.end)
+    position = max(found.position, to)
+    epoch = found.epoch if position == found.position else None
+    change.put(found._replace(position=position, epoch=epoch))
+    after = _edited(batch, change, told.edit([Jump(split, first, to)]))
+    _check_once(batch, after, split)
+    return after
+
+
+def drop(batch: OpenBatch, scope: Readable, told: Told) -> EnumeratorState:
+    """The end of `batch` without what is in `scope`: its positions are forgotten, and the batch reads nothing of it.
+
+    Raises EditRefused for what is not known, and if nothing would be left.
+    """
+    gone = [split for key, split in batch.end.splits.items() if scope in scopes(key)]
+    if not gone and not (isinstance(scope, Cluster) and scope.id in batch.end.clusters):
+        raise EditRefused(f"there is no {scope_text(scope)} in the checkpoint{_instead(batch.end, scope)}")
+    change = Transaction(batch.end)
+    for split in gone:
+        change.drop(split)
+    if isinstance(scope, Cluster):
+        del change.clusters[scope.id]
+    if not change.splits:
+        raise EditRefused(
+            f"without {scope_text(scope)}, no partition is left; expected something that the query goes on with. To "
+            "begin anew, start it with another checkpoint"
+        )
+    earlier = tuple(edit.without(scope) for edit in batch.end.edits)
+    return _edited(batch, change, told.edit(dropped=(scope,)), earlier)
+
+
+def rename_cluster(batch: OpenBatch, before: str, after: str, told: Told) -> EnumeratorState:
+    """The end of `batch`, where the cluster `before` is called `after`. Owners and positions stay.
+
+    Raises EditRefused for a cluster that is not known, and a name that is taken.
+    """
+    end = batch.end
+    if before not in end.clusters:
+        raise EditRefused(f"there is no cluster {before} in the checkpoint{_instead(end, Cluster(before))}")
+    if after in end.clusters:
+        raise EditRefused(
+            f"there is a cluster {after} in the checkpoint already; expected a new name. If its positions are not "
+            f"wanted any more, drop it first"
+        )
+    if after in batch.start.clusters and former_names(end.edits).get(after) != before:
+        raise EditRefused(
+            f"cluster {after} is still there where the batch begins; let the query run once first, so that its name is "
+            "free"
+        )
+    change = Transaction(end)
+    change.clusters[after] = replace(change.clusters.pop(before), id=after)
+    for key, split in end.splits.items():
+        if key.cluster == before:
+            change.drop(split)
+            change.put(split._replace(id=key._replace(cluster=after)))
+    change.eligible = {
+        reader: tuple(_called(one, before, after) for one in readable) for reader, readable in end.eligible.items()
+    }
+    change.losses = [
+        loss._replace(split=loss.split._replace(cluster=after)) if loss.split.cluster == before else loss
+        for loss in end.losses
+    ]
+    change.held = tuple(sorted(one._replace(scope=_scope_called(one.scope, before, after)) for one in end.held))
+    earlier = tuple(edit.called(before, after) for edit in end.edits)
+    return _edited(batch, change, told.edit(renamed=((before, after),)), earlier)
+
+
+def note(batch: OpenBatch, told: Told) -> EnumeratorState:
+    """The end of `batch` with an edit that changes nothing, as in a copy that a second query goes on from."""
+    return _edited(batch, Transaction(batch.end), told.edit())
+
+
+def known(state: EnumeratorState, key: SplitId) -> Split:
+    """The split `key`. Raises EditRefused, with what there is, if it is not known."""
+    split = state.splits.get(key)
+    if split is None:
+        raise EditRefused(f"there is no partition {key} in the checkpoint{_instead(state, key)}")
+    return split
+
+
+def _edited(
+    batch: OpenBatch, change: Transaction, edit: Edit, earlier: tuple[Edit, ...] | None = None
+) -> EnumeratorState:
+    """The state that `change` makes; an edit moves no split to another reader, so owners do not count as changed."""
+    before = batch.end.edits if earlier is None else earlier
+    return replace(change.state(), generation=batch.end.generation, session=batch.end.session, edits=(*before, edit))
+
+
+def _check_offset(key: SplitId, offset: int) -> None:
+    if not 0 <= offset <= COUNT_MAX:
+        raise EditRefused(f"partition {key}: {offset} is not an offset; expected a number from 0 to {COUNT_MAX}")
+
+
+def _check_once(batch: OpenBatch, after: EnumeratorState, split: SplitId) -> None:
+    """Raise EditRefused if the batch would read an offset of `split` twice."""
+    parts = [part for part in batch_ranges(batch.start, after) if part.split == split]
+    for one, other in pairwise(parts):
+        if other.start < one.end:
+            raise EditRefused(
+                f"partition {split}: the batch reads offset {other.start} already, before it goes back; let the query "
+                "run once first, and skip then"
+            )
+
+
+def _stands(state: EnumeratorState, keys: Sequence[SplitId]) -> str:
+    said = [
+        f"{key} is at {split.position}" if (split := state.splits.get(key)) is not None else f"{key} is not known"
+        for key in keys[:NAMED_MAX]
+    ]
+    if not said:
+        return "no partition is meant"
+    return ", ".join(said) + (f", … {len(keys)} in all" if len(keys) > NAMED_MAX else "")
+
+
+def _instead(state: EnumeratorState, scope: Readable) -> str:
+    """What there is instead of `scope`, as the end of a sentence."""
+    if isinstance(scope, Cluster):
+        there = list(state.clusters)
+    elif isinstance(scope, Topic):
+        there = list(dict.fromkeys(f"{key.cluster}/{key.topic}" for key in state.splits))
+    else:
+        there = [str(key) for key in state.splits if key[:2] == scope[:2]] or [str(key) for key in state.splits]
+    question = meant(scope_text(scope), there)
+    shown = ", ".join(there[:NAMED_MAX]) + (f", … {len(there)} in all" if len(there) > NAMED_MAX else "")
+    return f"; it has {shown or 'none'}{f'. {question}' if question else ''}"
+
+
+def _called(readable: Readable, before: str, after: str) -> Readable:
+    if isinstance(readable, Cluster):
+        return Cluster(after) if readable.id == before else readable
+    if readable.cluster != before:
+        return readable
+    return Topic(after, readable.name) if isinstance(readable, Topic) else readable._replace(cluster=after)
+
+
+def _scope_called(scope: str, before: str, after: str) -> str:
+    name, slash, rest = scope.partition("/")
+    return f"{after}{slash}{rest}" if name == before else scope

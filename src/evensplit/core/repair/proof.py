@@ -1,0 +1,166 @@
+"""What an edit of a checkpoint comes to, and whether it does what it says: checked anew, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from evensplit.core.batch.plan import batch_ranges, plan_batch
+from evensplit.core.machine.invariants import check
+from evensplit.core.model import Range, SplitId
+from evensplit.core.repair.edit import OpenBatch
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.edits import Edit, former_names
+from evensplit.core.state.state import EnumeratorState
+
+
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """What an edit means for one split."""
+
+    split: SplitId
+    """By the name that it has afterwards; by its former one, where it is dropped."""
+    before: int
+    """The next offset without the edit, after the batch that it goes into."""
+    after: int | None
+    """The same with it; None: it is forgotten."""
+    again: int
+    """How many offsets are read once more, at most: a sink that has no keys has their records twice."""
+    never: int
+    """How many offsets are left out for good, at most."""
+    now: int
+    """How many offsets the batch reads that it would not have read without the edit."""
+
+
+def consequences(batch: OpenBatch, after: EnumeratorState) -> tuple[Consequence, ...]:
+    """What the last edit of `after` changes, in the order of the splits; `batch` is what it was made of."""
+    edit, end = after.edits[-1], batch.end
+    read = _sizes(batch_ranges(batch.start, end))
+    reads = _sizes(batch_ranges(batch.start, after))
+    found: list[Consequence] = []
+    for key, at, to in edit.jumps:
+        before = end.splits[key].position or 0
+        now = max(0, reads.get(key, 0) - read.get(key, 0))
+        found.append(Consequence(key, before, after.splits[key].position, max(0, at - to), max(0, to - at), now))
+    found.extend(
+        Consequence(key, split.position, None, 0, 0, 0)
+        for key, split in end.splits.items()
+        if edit.drops(key) and split.position is not None
+    )
+    return tuple(sorted(found, key=lambda one: one.split))
+
+
+def check_edit(batch: OpenBatch, after: EnumeratorState) -> tuple[str, ...]:
+    """One sentence for each law that the last edit of `after` breaks, beginning with the law's id; empty: it is sound.
+
+    R1: what the edit does not name is as it was. R2: the batch reads what it was to read, without what is skipped and
+    dropped, and with what lies unread before a skipped range. R3: no offset twice. R4: the next offsets are those of
+    the edit. R5: owners may read what they get, each offset is in one task. R6: the state is written and read back
+    the same. R7: no law of states is broken that was not before.
+    """
+    edit = after.edits[-1]
+    return (
+        *_untouched(batch, after, edit),
+        *_ranges(batch, after, edit),
+        *_positions(after, edit),
+        *_planned(batch, after),
+        *_written(after),
+        *(f"R7: {said}" for said in check(after) if said not in check(batch.end)),
+    )
+
+
+def _untouched(batch: OpenBatch, after: EnumeratorState, edit: Edit) -> Iterator[str]:
+    """R1."""
+    names = former_names([edit])
+    jumps = frozenset(jump.split for jump in edit.jumps)
+    expected = {
+        (now := key._replace(cluster=names.get(key.cluster, key.cluster))): split._replace(id=now)
+        for key, split in batch.end.splits.items()
+        if key not in jumps and not edit.drops(key)
+    }
+    found = {key: split for key, split in after.splits.items() if key not in jumps}
+    differing = [key for key in sorted(frozenset((*expected, *found))) if expected.get(key) != found.get(key)]
+    if differing:
+        yield f"R1: {', '.join(map(str, differing))} changed, and the edit does not name it"
+    same = ("readers", "settings", "generation", "begun", "assigned_readers", "revision", "rated_ms", "rate_moves")
+    for name in same:
+        if getattr(after, name) != getattr(batch.end, name):
+            yield f"R1: {name} went from {getattr(batch.end, name)!r} to {getattr(after, name)!r}"
+
+
+def _ranges(batch: OpenBatch, after: EnumeratorState, edit: Edit) -> Iterator[str]:
+    """R2 and R3."""
+    names = former_names([edit])
+    expected: dict[SplitId, list[tuple[int, int]]] = {}
+    for split, start, stop in batch_ranges(batch.start, batch.end):
+        if not edit.drops(split):
+            named = split._replace(cluster=names.get(split.cluster, split.cluster))
+            expected.setdefault(named, []).append((start, stop))
+    for jump in edit.jumps:
+        if jump.to > jump.at:
+            position = batch.end.splits[jump.split].position or 0
+            parts = [*expected.get(jump.split, ()), (position, max(position, jump.at))]
+            rest = [
+                piece for first, last in parts for piece in ((first, min(last, jump.at)), (max(first, jump.to), last))
+            ]
+            expected[jump.split] = _joined([(first, last) for first, last in rest if first < last])
+    found: dict[SplitId, list[tuple[int, int]]] = {}
+    for split, start, stop in batch_ranges(batch.start, after):
+        found.setdefault(split, []).append((start, stop))
+    for key in sorted(frozenset((*expected, *found))):
+        if _joined(expected.get(key, [])) != _joined(found.get(key, [])):
+            yield f"R2: {key} would be read in {found.get(key, [])}, and not in {expected.get(key, [])}"
+        if any(other[0] < one[1] for one, other in pairwise(sorted(found.get(key, ())))):
+            yield f"R3: {key} would be read twice in {found[key]}"
+
+
+def _joined(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same ranges, ascending, with those as one that follow each other."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(parts):
+        if found and found[-1][1] == first:
+            found[-1] = found[-1][0], last
+        else:
+            found.append((first, last))
+    return found
+
+
+def _positions(after: EnumeratorState, edit: Edit) -> Iterator[str]:
+    """R4."""
+    for key, at, to in edit.jumps:
+        position = after.splits[key].position
+        if position is None or (position != to if to < at else position < to):
+            yield f"R4: {key} would go on at offset {position}; expected {to}"
+    for key in after.splits:
+        if edit.drops(key):
+            yield f"R4: {key} is dropped, and still there"
+
+
+def _planned(batch: OpenBatch, after: EnumeratorState) -> Iterator[str]:
+    """R5."""
+    plan = plan_batch(batch.start, after)
+    planned = [part for one in plan.readers for part in one.ranges]
+    by_split: dict[SplitId, list[tuple[int, int]]] = {}
+    for split, start, stop in planned:
+        by_split.setdefault(split, []).append((start, stop))
+    wanted: dict[SplitId, list[tuple[int, int]]] = {}
+    for split, start, stop in batch_ranges(batch.start, after):
+        wanted.setdefault(split, []).append((start, stop))
+    if {key: _joined(parts) for key, parts in by_split.items()} != {key: _joined(ones) for key, ones in wanted.items()}:
+        yield "R5: the tasks do not have each offset of the batch once"
+
+
+def _written(after: EnumeratorState) -> Iterator[str]:
+    """R6."""
+    document = encode(after)
+    read = decode(document)
+    if read != replace(after, session=read.session) or encode(read) != document:
+        yield "R6: what is written is not read back as it was"
+
+
+def _sizes(ranges: tuple[Range, ...]) -> dict[SplitId, int]:
+    found: dict[SplitId, int] = {}
+    for part in ranges:
+        found[part.split] = found.get(part.split, 0) + part.size
+    return found

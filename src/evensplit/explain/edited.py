@@ -1,0 +1,72 @@
+"""What commands changed in a checkpoint, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evensplit.core.model import SplitId
+from evensplit.core.state.edits import Edit, Jump, former_names, scope_text
+from evensplit.core.text import counted
+
+
+def edit_sentence(edit: Edit) -> str:
+    """One line for the log: the command, and what it came to."""
+    return f"`{edit.line}`: {'; '.join(_outcomes(edit))}"
+
+
+def edits_of(split: SplitId, edits: Sequence[Edit]) -> tuple[str, ...]:
+    """What happened to one split, without its name: "went back from offset 98 to 12: `evensplit rewind --to 2h`"."""
+    said: list[str] = []
+    for edit in edits:
+        jump = edit.jump_of(split)
+        if jump is not None:
+            said.append(f"{_jumped(jump)}: `{edit.line}`")
+        elif edit.drops(split):
+            said.append(f"was forgotten: `{edit.line}`")
+        elif edit.renamed and (former := _former(split, edit)):
+            said.append(f"was called {former} before: `{edit.line}`")
+        elif not (edit.jumps or edit.dropped or edit.renamed):
+            said.append(f"goes on in a copy of the checkpoint: `{edit.line}`")
+    return tuple(said)
+
+
+def edit_json(edit: Edit) -> dict[str, Any]:
+    """An edit in JSON's own types; `to` is the first offset after what is left out, or where it goes back to."""
+    return {
+        "command": edit.command,
+        "said": edit.said,
+        "atMs": edit.at_ms,
+        "jumps": [{"split": str(key), "at": at, "to": to} for key, at, to in edit.jumps],
+        "dropped": [scope_text(one) for one in edit.dropped],
+        "renamed": [{"from": before, "to": after} for before, after in edit.renamed],
+        "what": edit_sentence(edit),
+    }
+
+
+def _outcomes(edit: Edit) -> list[str]:
+    said: list[str] = []
+    back = [jump for jump in edit.jumps if jump.to < jump.at]
+    if back:
+        offsets = sum(at - to for _, at, to in back)
+        verb = "goes" if len(back) == 1 else "go"
+        said.append(f"{counted(len(back), 'partition')} {verb} back, so {counted(offsets, 'offset')} are read again")
+    said.extend(f"{jump.split}: {_jumped(jump)}" for jump in edit.jumps if jump.to > jump.at)
+    said.extend(f"the positions of {scope_text(one)} are forgotten" for one in edit.dropped)
+    said.extend(f"cluster {before} is called {after}" for before, after in edit.renamed)
+    return said or ["the checkpoint is a copy; nothing else is changed"]
+
+
+def _jumped(jump: Jump) -> str:
+    if jump.to < jump.at:
+        return f"went back from offset {jump.at:,} to {jump.to:,}"
+    last = jump.to - 1
+    if last == jump.at:
+        return f"offset {last:,} is never read"
+    return f"offsets {jump.at:,} to {last:,} are never read"
+
+
+def _former(split: SplitId, edit: Edit) -> str:
+    """The former name of a split whose cluster was renamed; empty: it was not."""
+    names = {after: before for before, after in former_names([edit]).items()}
+    return str(split._replace(cluster=names[split.cluster])) if split.cluster in names else ""
