@@ -76,7 +76,7 @@ def made(batch: OpenBatch, order: Order) -> EnumeratorState:
         return skip(batch, key, first, first + size, told)
     if kind == "drop":
         return drop(batch, what, told)
-    return note(batch, told) if kind == "note" else rename_cluster(batch, *what, told)
+    return note(batch, told) if kind == "note" else rename_cluster(batch, what[0], what[1], told)
 
 
 def expected_after(reads: Counter[tuple[SplitId, int]], before: EnumeratorState, order: Order) -> Counter[Any]:

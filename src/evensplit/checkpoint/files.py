@@ -170,6 +170,12 @@ def remove(path: Place) -> None:
         entry(path).delete()
 
 
+def make_directory(path: Place) -> None:
+    """Make a directory, unless it is there. Object stores have none. Raises CheckpointError."""
+    with _writing(path):
+        entry(path).make()
+
+
 def _add_checksums(crc: Entry, data: bytes) -> None:
     # The file is written by now, and is right without them.
     with suppress(OSError):

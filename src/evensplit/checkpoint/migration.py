@@ -85,7 +85,7 @@ def to_evensplit(checkpoint: Checkpoint, clusters: Mapping[str, str]) -> Migrati
                 f"source {source}: batch {checkpoint.newest.number}, which is planned again, leaves out what was to be "
                 f"read of {loss.split.topic}/{loss.split.partition}: {told(loss)}; with failOnDataLoss=true the query "
                 "ends there, as with Spark's source"
-                for loss in lost_between(_start(checkpoint, source, states), _end(checkpoint, states))
+                for loss in lost_between(start_of(checkpoint, source, states), _end(checkpoint, states))
             )
     found.notes.extend(
         f"source {source}: it has no offsets yet, and {checkpoint.path / 'sources' / source / '0'} says that it is "
@@ -149,7 +149,7 @@ def stands(checkpoint: Checkpoint) -> list[Stand]:
 
 def _stands(checkpoint: Checkpoint, source: str, states: Mapping[int, EnumeratorState]) -> list[Stand]:
     end = _end(checkpoint, states)
-    replayed = begins(_start(checkpoint, source, states), end) if checkpoint.replays else {}
+    replayed = begins(start_of(checkpoint, source, states), end) if checkpoint.replays else {}
     return [
         Stand(source, cluster, end.clusters[cluster].bootstrap_servers, positions, replayed.get(cluster))
         for cluster, positions in positions_of_state(end).items()
@@ -161,7 +161,7 @@ def _end(checkpoint: Checkpoint, states: Mapping[int, EnumeratorState]) -> Enume
     return states[len(checkpoint.batches) - 1]
 
 
-def _start(checkpoint: Checkpoint, source: str, states: Mapping[int, EnumeratorState]) -> EnumeratorState:
+def start_of(checkpoint: Checkpoint, source: str, states: Mapping[int, EnumeratorState]) -> EnumeratorState:
     """The state before the newest batch: an empty one, if everything begins with that.
 
     Raises CheckpointCorrupt if something was read before and nothing says how far.

@@ -86,7 +86,7 @@ class SchemaChanged(CheckpointError):
 class EditRefused(CheckpointError):
     """A checkpoint cannot be edited in this way. Nothing was changed."""
 
-    id = "ES-405"
+    id = "ES-406"
     cause = (
         "A command that edits a checkpoint, such as `evensplit rewind`, was asked for what cannot be done: for a "
         "partition or cluster that is not there, offsets that were read already, or a name that is taken. Nothing was "

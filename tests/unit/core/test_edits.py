@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
@@ -152,7 +153,7 @@ def test_drop_forgets_and_reads_nothing_of_it() -> None:
 def test_a_new_name_keeps_positions_owners_pins_and_limits() -> None:
     pinned = {0: (Cluster("west"), Topic("east", "orders"), A), 1: (C, Topic("west", "clicks"))}
     held = (Held("maxOffsetsPerTrigger", "west/clicks"), Held("maxOffsetsPerTrigger"))
-    end = EnumeratorState(**{**fields(END), "eligible": pinned, "held": tuple(sorted(held))})
+    end = replace(END, eligible=pinned, held=tuple(sorted(held)))
     batch = OpenBatch(START, end, False)
     skipped = skip(batch, C, 6, 7, TOLD)
     after = rename_cluster(OpenBatch(START, skipped, False), "west", "north", TOLD)
@@ -165,10 +166,6 @@ def test_a_new_name_keeps_positions_owners_pins_and_limits() -> None:
     assert check_edit(OpenBatch(START, skipped, False), after) == ()
     assert changes(START, after).renamed == (("west", "north"),)
     assert happened(moved, START, after)[-1] == "was called west/clicks/0 before: `evensplit rewind --to 2h`"
-
-
-def fields(one: EnumeratorState) -> dict[str, object]:
-    return {name: getattr(one, name) for name in EnumeratorState.__dataclass_fields__}
 
 
 def test_a_copy_says_that_it_is_one() -> None:
@@ -239,7 +236,7 @@ def test_an_end_that_cannot_be_reached_is_an_error() -> None:
     after = skip(OPEN, A, 150, 160, TOLD)
     behind = MappingProxyType({**after.splits, A: after.splits[A]._replace(position=120)})
     with pytest.raises(CheckpointError, match="edited on the way: it was to go on at offset 160, and ends at 120"):
-        plan_batch(START, EnumeratorState(**{**fields(after), "splits": behind}))
+        plan_batch(START, replace(after, splits=behind))
 
 
 def test_why_tells_what_was_left_out() -> None:

@@ -47,6 +47,9 @@ class Entry(Protocol):
         Raises CheckpointError, and changes nothing, where the file system cannot do that.
         """
 
+    def make(self) -> None:
+        """Make a directory, if there is none and the file system has directories."""
+
     def delete(self) -> None:
         """Remove a file, which may be gone already."""
 

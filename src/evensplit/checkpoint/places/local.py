@@ -68,6 +68,13 @@ class LocalEntry:
             raise
         _sync(self.path.parent)
 
+    def make(self) -> None:
+        with suppress(FileExistsError):
+            self.path.mkdir()
+            if os.geteuid() == 0:
+                known = self.path.parent.stat()
+                os.chown(self.path, known.st_uid, known.st_gid)
+
     def delete(self) -> None:
         self.path.unlink(missing_ok=True)
         _sync(self.path.parent)

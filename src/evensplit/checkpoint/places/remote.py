@@ -121,6 +121,9 @@ class RemoteEntry:
     def _drop(self, hidden: str) -> None:
         self.fs.rm(hidden, recursive=True)
 
+    def make(self) -> None:
+        """As in `Entry`: writing a file makes its directories."""
+
     def delete(self) -> None:
         self.check_writable()
         with said_of(self.path), suppress(FileNotFoundError):

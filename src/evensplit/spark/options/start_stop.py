@@ -324,7 +324,7 @@ def _one(value: Any, *, ours: bool) -> Strategy:
     if text in _WORDS:
         return _WORDS[text]
     if ours and text.startswith("timestamp:"):
-        return AtTime(_timestamp_ms(text.removeprefix("timestamp:").strip()), "latest")
+        return AtTime(timestamp_ms(text.removeprefix("timestamp:").strip()), "latest")
     if ours and text.startswith("-"):
         size = text.removeprefix("-").strip()
         if _NUMBER.fullmatch(size) and 1 <= int(size) <= LONG_MAX:
@@ -336,7 +336,8 @@ def _one(value: Any, *, ours: bool) -> Strategy:
     raise ValueError(f"{shown(value)} is none of them{f'; {question}' if question else ''}")
 
 
-def _timestamp_ms(text: str) -> int:
+def timestamp_ms(text: str) -> int:
+    """Milliseconds since 1970: a number, or a time in ISO 8601 with a zone. ValueError: `text` has another form."""
     if _NUMBER.fullmatch(text) and int(text) <= LONG_MAX:
         return int(text)
     try:

@@ -1,0 +1,265 @@
+"""Edits of a checkpoint on its file system: which file an edit goes into, how it is written, and how it is taken back.
+
+An edit is one file of the offset log: a new one, or the last one again if its batch is not done. So it is there or it
+is not, whenever it is interrupted. Before it, what was there is kept in the directory `evensplit-edits` of the
+checkpoint, of which Spark takes no notice. A record of an edit that was never made, or is taken back, does not fit the
+offset log, and counts for nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evensplit.checkpoint.checkpoint import Checkpoint
+from evensplit.checkpoint.files import (
+    crc_path,
+    is_directory,
+    is_there,
+    make_directory,
+    numbers_in,
+    read_bytes,
+    remove,
+    replace,
+    write_new,
+)
+from evensplit.checkpoint.look import Seen, look
+from evensplit.checkpoint.migration import cluster_of, start_of, states_of
+from evensplit.checkpoint.places.place import Place
+from evensplit.core.json_text import parse_json
+from evensplit.core.repair.edit import OpenBatch, open_batch
+from evensplit.core.state.codec import encode
+from evensplit.core.state.state import EnumeratorState
+from evensplit.errors import CheckpointCorrupt, CheckpointError, CheckpointForeign, EditRefused
+
+DIRECTORY = "evensplit-edits"
+_WATERMARK, _TIME = "batchWatermarkMs", "batchTimestampMs"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One edit, as it is kept beside the offset log."""
+
+    number: int
+    """From 1, in the order in which edits were made."""
+    line: str
+    """The command, without the checkpoint."""
+    at_ms: int
+    batch: int
+    """The batch that it is in."""
+    before: str | None
+    """The offset file of that batch as it was; None: there was none."""
+    after: str
+    """SHA-256 of the file with the edit."""
+
+
+def batch_number(checkpoint: Checkpoint) -> int:
+    """The batch that an edit goes into: the last one, or the one after it if that is done."""
+    return checkpoint.newest.number + (not checkpoint.replays)
+
+
+def open_batches(checkpoint: Checkpoint, chosen: Sequence[str] = ()) -> dict[str, OpenBatch]:
+    """Source -> the batch that an edit goes into. `chosen`: only these sources; none: all of this package.
+
+    Raises CheckpointForeign if there is none, and EditRefused for one that cannot be edited.
+    """
+    ours = [source for source in checkpoint.newest.ours if not chosen or source in chosen]
+    if not ours:
+        raise CheckpointForeign(
+            f"{checkpoint.newest.path} has no offset of evensplit, and so there is nothing to edit. If it reads from "
+            "Spark's own Kafka source, `evensplit migrate` takes it over"
+        )
+    found: dict[str, OpenBatch] = {}
+    for source in ours:
+        states = states_of(checkpoint, source, cluster_of(checkpoint, source))
+        end = states[len(checkpoint.batches) - 1]
+        start = start_of(checkpoint, source, states) if checkpoint.replays else end
+        found[source] = open_batch(start, end, done=not checkpoint.replays)
+    return found
+
+
+def is_made_by_edit(checkpoint: Checkpoint) -> bool:
+    """Whether the batch that is not done was made by an edit, and not by a query."""
+    newest = checkpoint.newest.number
+    made = (record for record in _records(checkpoint.path) if record.batch == newest and record.before is None)
+    return checkpoint.replays and any(made)
+
+
+def watermark_ms(checkpoint: Checkpoint) -> int:
+    """The watermark of the batch that an edit goes into, in ms since 1970; 0: it has none."""
+    metadata = _document(checkpoint.newest.text.metadata)
+    known = metadata.get(_WATERMARK, 0)
+    if not checkpoint.replays:
+        known = max(known, _committed(checkpoint).get("nextBatchWatermarkMs", 0))
+    return known if isinstance(known, int) else 0
+
+
+def keeps_state(checkpoint: Checkpoint) -> bool:
+    """Whether the query has state, as aggregations, joins and deduplication have."""
+    return is_directory(checkpoint.path / "state")
+
+
+def offset_text(checkpoint: Checkpoint, states: Mapping[str, EnumeratorState], now_ms: int) -> bytes:
+    """The offset file of the batch that an edit goes into, where sources end at `states`, and others as they did.
+
+    A new file has the time `now_ms`, and the watermark that Spark has written down for its batch.
+    """
+    text = checkpoint.newest.text
+    data = text.with_offsets({source: json.dumps(encode(state)) for source, state in states.items()})
+    if checkpoint.replays or not text.metadata.strip():
+        return data
+    metadata = _document(text.metadata)
+    if _WATERMARK in metadata:
+        metadata[_WATERMARK] = watermark_ms(checkpoint)
+    if _TIME in metadata:
+        metadata[_TIME] = max(metadata[_TIME], now_ms)
+    lines = data.decode().split("\n")
+    lines[1] = json.dumps(metadata, separators=(",", ":"))
+    return "\n".join(lines).encode()
+
+
+def write_edit(checkpoint: Checkpoint, seen: Seen, data: bytes, line: str, now_ms: int) -> None:
+    """Write the offset file of the batch that an edit goes into. `seen`: the checkpoint, as it was when that was read.
+
+    Raises CheckpointError, and changes nothing that Spark reads, if the checkpoint is another one by now, as where a
+    query runs, or the file cannot be written.
+    """
+    _check_unchanged(checkpoint.path, seen)
+    number = batch_number(checkpoint)
+    path = checkpoint.path / "offsets" / str(number)
+    before = read_bytes(path).decode() if checkpoint.replays else None
+    record = Record(_last_number(checkpoint.path) + 1, line, now_ms, number, before, _digest(data))
+    kept = checkpoint.path / DIRECTORY / str(record.number)
+    make_directory(kept.parent)
+    try:
+        write_new(kept, json.dumps(_plain(record)).encode())
+    except FileExistsError:
+        raise CheckpointError(f"{kept} is there already: another command edits {checkpoint.path}; try again") from None
+    try:
+        if before is None:
+            write_new(path, data)
+        else:
+            replace(path, data)
+    except FileExistsError:
+        remove(kept)
+        raise CheckpointError(
+            f"{path} is there by now: a query runs on {checkpoint.path}. Stop it, and try again; nothing was edited"
+        ) from None
+
+
+def last_edit(checkpoint: Checkpoint) -> Record:
+    """The edit that can be taken back: the last one, if no query has done its batch.
+
+    Raises EditRefused if there is none.
+    """
+    records = _records(checkpoint.path)
+    if not records:
+        raise EditRefused(
+            f"{checkpoint.path} has no edit that could be taken back: none was made by evensplit in this directory"
+        )
+    newest = checkpoint.newest.number
+    digest = _digest(read_bytes(checkpoint.newest.path))
+    for record in reversed(records):
+        if record.batch == newest and record.after == digest and checkpoint.replays:
+            return record
+    last = records[-1]
+    back = f"`evensplit rewind {checkpoint.path} --to batch:{last.batch + 1}` reads again what was read after it"
+    raise EditRefused(
+        f"the last edit, `{last.line}`, is in batch {last.batch}, and a query has gone on from it: its last batch is "
+        f"{newest}{'' if checkpoint.replays else ', which is done'}. Expected a checkpoint as the edit left it. {back}"
+    )
+
+
+def undo_edit(checkpoint: Checkpoint, seen: Seen, record: Record) -> None:
+    """Take back `record`, the last edit. Raises CheckpointError as `write_edit` does."""
+    _check_unchanged(checkpoint.path, seen)
+    path = checkpoint.path / "offsets" / str(record.batch)
+    if record.before is None:
+        remove(path)
+    else:
+        replace(path, record.before.encode())
+    remove(checkpoint.path / DIRECTORY / str(record.number))
+
+
+def without_own(checkpoint: Checkpoint, seen: Seen) -> Seen:
+    """`seen` without what edits have written: it is no sign of a query that runs."""
+    kept = {path: stat for path, stat in seen.items() if path.parts[0] != DIRECTORY}
+    digest = _digest(read_bytes(checkpoint.newest.path))
+    if any((record.batch, record.after) == (checkpoint.newest.number, digest) for record in _records(checkpoint.path)):
+        own = Path("offsets", str(checkpoint.newest.number))
+        kept = {path: stat for path, stat in kept.items() if path not in (own, crc_path(own))}
+    return kept
+
+
+def _check_unchanged(path: Place, seen: Seen) -> None:
+    changed = sorted(set(seen.items()) ^ set(look(path).items()))
+    if changed:
+        raise CheckpointError(
+            f"{path / changed[0][0]} changed while it was read: a query runs on {path}. Stop it, and try again; "
+            "nothing was written"
+        )
+
+
+def _records(path: Place) -> list[Record]:
+    """All records, in their order. Raises CheckpointCorrupt for one that is damaged."""
+    directory = path / DIRECTORY
+    if not is_directory(directory):
+        return []
+    found: list[Record] = []
+    for number in sorted(numbers_in(directory)):
+        try:
+            document = parse_json(read_bytes(directory / str(number)).decode())
+            found.append(
+                Record(
+                    number,
+                    str(document["edit"]),
+                    int(document["atMs"]),
+                    int(document["batch"]),
+                    None if document["before"] is None else str(document["before"]),
+                    str(document["after"]),
+                )
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise CheckpointCorrupt(
+                f"{directory / str(number)} is not the record of an edit: {error!r}. Remove it: then that edit cannot "
+                "be taken back, and nothing else depends on it"
+            ) from error
+    return found
+
+
+def _last_number(path: Place) -> int:
+    directory = path / DIRECTORY
+    return max(numbers_in(directory), default=0) if is_directory(directory) else 0
+
+
+def _plain(record: Record) -> dict[str, Any]:
+    return {
+        "edit": record.line,
+        "atMs": record.at_ms,
+        "batch": record.batch,
+        "before": record.before,
+        "after": record.after,
+    }
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _committed(checkpoint: Checkpoint) -> Mapping[str, Any]:
+    """What Spark has written down with the newest batch."""
+    path = checkpoint.path / "commits" / str(checkpoint.newest.number)
+    lines = read_bytes(path).decode(errors="replace").split("\n") if is_there(path) else []
+    return _document(lines[1]) if len(lines) > 1 else {}
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        found = parse_json(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,280 @@
+"""What all commands that edit a checkpoint do: read it, make the edit, check it, show it, and write it if told to."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+from rich.box import SIMPLE
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
+from evensplit.checkpoint.edits import (
+    batch_number,
+    is_made_by_edit,
+    keeps_state,
+    offset_text,
+    open_batches,
+    watermark_ms,
+    without_own,
+    write_edit,
+)
+from evensplit.checkpoint.look import Seen, look, signs_of_life
+from evensplit.checkpoint.places.place import Place
+from evensplit.cli.usage import PLACE, cell, form_option
+from evensplit.core.repair.edit import OpenBatch, Told
+from evensplit.core.repair.proof import Consequence, check_edit, consequences
+from evensplit.core.state.edits import Edit
+from evensplit.core.state.state import EnumeratorState
+from evensplit.core.text import counted, plain
+from evensplit.errors import EditRefused
+from evensplit.explain.edited import edit_json, edit_sentence
+from evensplit.times import time_of
+
+ROWS_MAX = 40
+"""With more partitions than this, the table has a row for each topic."""
+
+Make = Callable[[str, OpenBatch], EnumeratorState | None]
+"""Source and its open batch -> the end of that batch with the edit; None: this source stays as it is."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """An edit as it would be, or is, written."""
+
+    checkpoint: Checkpoint
+    seen: Seen
+    told: Told
+    now_ms: int
+    edits: dict[str, Edit] = field(default_factory=dict)
+    """Source -> its edit."""
+    states: dict[str, EnumeratorState] = field(default_factory=dict)
+    """Source -> the end of its batch with the edit."""
+    found: dict[str, tuple[Consequence, ...]] = field(default_factory=dict)
+    """Source -> what it comes to."""
+    notes: list[str] = field(default_factory=list)
+    """What else one should know, a sentence each."""
+    obstacles: list[str] = field(default_factory=list)
+    """Why nothing can be written now."""
+    written: bool = False
+
+    @property
+    def again(self) -> int:
+        """How many offsets are read once more."""
+        return sum(one.again for ones in self.found.values() for one in ones)
+
+    @property
+    def never(self) -> int:
+        """How many offsets are left out for good."""
+        return sum(one.never for ones in self.found.values() for one in ones)
+
+    @property
+    def data(self) -> bytes:
+        """The offset file with the edit."""
+        return offset_text(self.checkpoint, self.states, self.now_ms)
+
+
+def editing(command: Any) -> Any:
+    """Add what all these commands have: CHECKPOINT, `--source`, `--yes`, `--assume-stopped` and `--format`."""
+    command = form_option(command)
+    command = click.option("--assume-stopped", is_flag=True, help="Edit even if a query seems to be running on it.")(
+        command
+    )
+    command = click.option("--yes", is_flag=True, help="Write the edit. Without it, only show what it would change.")(
+        command
+    )
+    return click.option("--source", "chosen", multiple=True, metavar="SOURCE", help="Only this source. Repeatable.")(
+        command
+    )
+
+
+checkpoint_argument = click.argument("checkpoint", type=PLACE)
+"""CHECKPOINT, the directory that is edited."""
+
+
+def begin(path: Place, command: str, said: str) -> Outcome:
+    """Read a checkpoint that is to be edited by `evensplit COMMAND CHECKPOINT SAID`."""
+    seen = look(path)
+    now_ms = round(time.time() * 1000)
+    return Outcome(read_checkpoint(path), seen, Told(command, said, now_ms), now_ms)
+
+
+def make_edit(outcome: Outcome, chosen: tuple[str, ...], make: Make) -> None:
+    """Fill in what the edit comes to.
+
+    Raises EditRefused if it cannot be made, or if it turns out to break a law, which would be a fault of this package.
+    """
+    for source in chosen:
+        if source not in outcome.checkpoint.newest.ours:
+            known = ", ".join(outcome.checkpoint.newest.ours) or "none"
+            raise click.UsageError(f"--source names source {source!r}; expected one of evensplit's: {known}")
+    broken: list[str] = []
+    for source, batch in open_batches(outcome.checkpoint, chosen).items():
+        after = make(source, batch)
+        if after is None:
+            continue
+        broken.extend(check_edit(batch, after))
+        outcome.states[source] = after
+        outcome.edits[source] = after.edits[-1]
+        outcome.found[source] = consequences(batch, after)
+    if broken:
+        raise EditRefused(
+            f"the edit would break {counted(len(broken), 'law')}, and nothing was written: {'; '.join(broken[:5])}. "
+            "This is a fault of evensplit; please report it with this message"
+        )
+
+
+def finish(outcome: Outcome, *, yes: bool, assume_stopped: bool, form: str) -> None:
+    """Write the edit, if `yes` and nothing hinders, and print what it is.
+
+    Raises click.ClickException for what hinders it, and CheckpointError if it cannot be written.
+    """
+    add_notes(outcome)
+    outcome.obstacles.extend(hindrances(outcome.checkpoint, outcome.seen, outcome.now_ms, assume_stopped))
+    if yes and not outcome.obstacles:
+        write_edit(outcome.checkpoint, outcome.seen, outcome.data, line_of(outcome), outcome.now_ms)
+        outcome.written = True
+    show(outcome, form, _last_line(outcome))
+    if outcome.obstacles:
+        raise click.ClickException(plain("; ".join(outcome.obstacles)))
+
+
+def line_of(outcome: Outcome) -> str:
+    """The command, without the checkpoint."""
+    return Edit(outcome.told.command, outcome.told.said, outcome.now_ms).line
+
+
+def hindrances(checkpoint: Checkpoint, seen: Seen, now_ms: int, assume_stopped: bool) -> list[str]:
+    """What speaks for a query that runs, so that nothing may be edited."""
+    path = checkpoint.path
+    signs = [] if assume_stopped else signs_of_life(path, now_ms / 1000, without_own(checkpoint, seen))
+    if not signs:
+        return []
+    return [
+        f"a query may still run on {path}: {'; '.join(signs)}. Stop it; if it has ended, wait, or say --assume-stopped"
+    ]
+
+
+def add_notes(outcome: Outcome) -> None:
+    """Add what follows for the sink, for the state of the query, and from a batch that is not done."""
+    checkpoint, number = outcome.checkpoint, batch_number(outcome.checkpoint)
+    if outcome.again:
+        outcome.notes.append(
+            f"The sink gets the records of {counted(outcome.again, 'offset')} a second time, in batches with new "
+            "numbers: one that knows rows by a key, as a MERGE or an upsert does, has them once; any other has them "
+            "twice"
+        )
+    if outcome.again and keeps_state(checkpoint):
+        watermark = watermark_ms(checkpoint)
+        late = f", unless they are before its watermark, {time_of(watermark)}, and so late" if watermark else ""
+        outcome.notes.append(f"The query keeps state: what is read again counts there once more{late}")
+    if checkpoint.replays and not is_made_by_edit(checkpoint):
+        outcome.notes.append(
+            f"Batch {number} was begun and not finished: the sink may have some of its records already. It is repeated "
+            "with this edit"
+        )
+
+
+def show(outcome: Outcome, form: str, last: str) -> None:
+    """Print the edit."""
+    if form == "json":
+        click.echo(json.dumps(_plain(outcome), indent=1))
+        return
+    checkpoint, number = outcome.checkpoint, batch_number(outcome.checkpoint)
+    parts: list[Any] = []
+    where = (
+        f"Batch {number - 1} is done. The edit becomes batch {number}, which the query does first when it starts."
+        if not checkpoint.replays
+        else f"Batch {number} is planned and not done. The edit goes into it; the query does it first when it starts."
+    )
+    parts.append(Text(where))
+    for source, edit in outcome.edits.items():
+        title = f"Source {source} of the query: " if len(checkpoint.newest.text.offsets) > 1 else ""
+        parts.append(Text(plain(f"{title}{edit_sentence(edit)}."), "bold"))
+        if outcome.found[source]:
+            parts.append(_table(outcome.found[source]))
+    parts.extend(Text(plain(f"Note: {note}.")) for note in outcome.notes)
+    parts.append(Text("Checked: what the edit does not name stays, no offset is in two tasks, and no law is broken."))
+    parts.append(Text(plain(last), "bold"))
+    Console().print(Group(*parts))
+
+
+def _last_line(outcome: Outcome) -> str:
+    path = outcome.checkpoint.path
+    if outcome.written:
+        return f"Written. Start the query as always; `evensplit undo {path}` takes the edit back until then."
+    return f"Nothing was written. With --yes, {path} is edited so."
+
+
+def _table(found: tuple[Consequence, ...]) -> Table:
+    table = Table(box=SIMPLE)
+    table.add_column("partition", no_wrap=True)
+    columns = ("next offset", "with the edit", "read again", "never read", "read by this batch")
+    shown = [True, True, *(any(getattr(one, name) for one in found) for name in ("again", "never", "now"))]
+    for name, is_shown in zip(columns, shown, strict=True):
+        if is_shown:
+            table.add_column(name, justify="right", no_wrap=True)
+    for name, values in _rows(found):
+        cells = [value for value, is_shown in zip(values, shown, strict=True) if is_shown]
+        table.add_row(Text(plain(name)), *(Text("forgotten") if value == "" else cell(value) for value in cells))
+    return table
+
+
+def _rows(found: tuple[Consequence, ...]) -> list[tuple[str, list[int | str]]]:
+    """The cells of each partition or, where there are many, of each topic."""
+    if len(found) <= ROWS_MAX:
+        return [
+            (str(one.split), [one.before, "" if one.after is None else one.after, one.again, one.never, one.now])
+            for one in found
+        ]
+    topics: dict[str, list[Consequence]] = {}
+    for one in found:
+        topics.setdefault(f"{one.split.cluster}/{one.split.topic}", []).append(one)
+    return [
+        (
+            f"{topic}: {counted(len(ones), 'partition')}",
+            [
+                sum(one.before for one in ones),
+                "" if ones[0].after is None else sum(one.after or 0 for one in ones),
+                *(sum(getattr(one, name) for one in ones) for name in ("again", "never", "now")),
+            ],
+        )
+        for topic, ones in topics.items()
+    ]
+
+
+def _plain(outcome: Outcome) -> Mapping[str, Any]:
+    return {
+        "checkpoint": str(outcome.checkpoint.path),
+        "batch": batch_number(outcome.checkpoint),
+        "isNew": not outcome.checkpoint.replays,
+        "written": outcome.written,
+        "obstacles": outcome.obstacles,
+        "notes": outcome.notes,
+        "readAgain": outcome.again,
+        "neverRead": outcome.never,
+        "sources": [
+            {
+                "source": source,
+                "edit": edit_json(edit),
+                "partitions": [
+                    {
+                        "split": str(one.split),
+                        "next": one.before,
+                        "nextEdited": one.after,
+                        "readAgain": one.again,
+                        "neverRead": one.never,
+                        "readByBatch": one.now,
+                    }
+                    for one in outcome.found[source]
+                ],
+            }
+            for source, edit in outcome.edits.items()
+        ],
+    }

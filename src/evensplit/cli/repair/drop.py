@@ -1,0 +1,43 @@
+"""`evensplit drop`: forget a cluster, a topic or a partition of a checkpoint."""
+
+from __future__ import annotations
+
+import click
+
+from evensplit.checkpoint.places.place import Place
+from evensplit.cli.repair.carry_out import begin, checkpoint_argument, editing, finish, make_edit
+from evensplit.cli.repair.scope import parse_scope
+from evensplit.cli.usage import ending
+from evensplit.core.model import Readable
+from evensplit.core.repair.edit import drop
+from evensplit.core.state.edits import scope_text
+
+
+@click.command(
+    "drop",
+    epilog=ending(
+        "edited; or, without --yes, nothing prevents it",
+        "refused or failed; nothing was written",
+        "evensplit drop /checkpoints/orders west",
+        "evensplit drop /checkpoints/orders east/returns --yes",
+    ),
+)
+@checkpoint_argument
+@click.argument("scope", metavar="CLUSTER[/TOPIC[/PARTITION]]", callback=parse_scope)
+@editing
+def drop_command(
+    checkpoint: Place, scope: Readable, chosen: tuple[str, ...], yes: bool, assume_stopped: bool, form: str
+) -> None:
+    """Forget a cluster, a topic or a partition.
+
+    Its positions are removed from CHECKPOINT, the checkpointLocation of a query that has ended. Of a batch that is not
+    done, its records are left out. Take it out of the query's options, too: what these still name is found again as
+    new, and read from its first offset.
+    """
+    name = scope_text(scope)
+    outcome = begin(checkpoint, "drop", name)
+    make_edit(outcome, chosen, lambda source, batch: drop(batch, scope, outcome.told))
+    outcome.notes.append(
+        f"What the options of the query still name of {name} is found again, as new, and read from its first offset"
+    )
+    finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)

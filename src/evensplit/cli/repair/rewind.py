@@ -1,0 +1,171 @@
+"""`evensplit rewind`: let a query read again from an earlier place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import click
+
+from evensplit.checkpoint.migration import Stand, some
+from evensplit.checkpoint.places.place import Place
+from evensplit.cli.live.connection_options import check_whose, kafka_options, logs_of, reaching, said_of
+from evensplit.cli.live.log_ends import settings_of
+from evensplit.cli.repair.carry_out import Outcome, begin, checkpoint_argument, editing, finish, make_edit
+from evensplit.cli.repair.scope import parse_scopes
+from evensplit.cli.repair.where import Where, parse_where, targets_of_batch, targets_of_cluster, targets_of_offsets
+from evensplit.cli.usage import ending
+from evensplit.core.model import Readable, SplitId, scopes
+from evensplit.core.repair.edit import OpenBatch, rewind
+from evensplit.core.state.edits import scope_text
+from evensplit.core.state.state import EnumeratorState
+from evensplit.core.text import counted
+from evensplit.errors import EditRefused
+
+
+@click.command(
+    "rewind",
+    epilog=ending(
+        "edited; or, without --yes, nothing prevents it",
+        "refused or failed, as where a cluster does not answer; nothing was written",
+        "evensplit rewind /checkpoints/orders --to 2h",
+        "evensplit rewind /checkpoints/orders --to 2025-01-31T12:00:00Z --yes",
+        "evensplit rewind /checkpoints/orders --to batch:120 --only east/orders",
+    ),
+)
+@checkpoint_argument
+@click.option(
+    "--to",
+    "where",
+    required=True,
+    metavar="AGE|TIME|earliest|group:NAME|batch:N|OFFSETS",
+    callback=parse_where,
+    help="Where to go back to: 2h (that long ago); 2025-01-31T12:00:00Z or ms since 1970, by the records' timestamps; "
+    "where the logs begin; where a consumer group stands; where a batch began; or offsets as `evensplit offsets` "
+    "prints them, as JSON or file:/path.",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="CLUSTER[/TOPIC[/PARTITION]]",
+    callback=parse_scopes,
+    help="Only this. Repeatable.",
+)
+@editing
+@reaching
+def rewind_command(
+    checkpoint: Place,
+    where: Where,
+    only: tuple[Readable, ...],
+    chosen: tuple[str, ...],
+    servers: tuple[str, ...],
+    options: tuple[str, ...],
+    yes: bool,
+    assume_stopped: bool,
+    form: str,
+) -> None:
+    """Read again from an earlier place.
+
+    CHECKPOINT is the checkpointLocation of a query that has ended. Partitions that have not come as far as --to stay
+    where they are: nothing is skipped. For times, groups and earliest, the clusters are asked, at the servers in the
+    checkpoint or those of --bootstrap-servers. Batches keep their numbers, so sinks that know batches by them take what
+    is read again for new.
+    """
+    said = " ".join([f"--to {where.text}", *(f"--only {scope_text(one)}" for one in only)])
+    outcome = begin(checkpoint, "rewind", said)
+    sources = list(outcome.checkpoint.newest.ours)
+    places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
+
+    def make(source: str, batch: OpenBatch) -> EnumeratorState | None:
+        wanted = _wanted(batch, only)
+        targets = _targets(outcome, source, batch, where, wanted, places.get(source, ""), settings[source])
+        ahead = [key for key, to in targets.items() if (batch.end.splits[key].position or 0) > to]
+        if not ahead and len(sources) > 1:
+            outcome.notes.append(f"Source {source} stays as it is: nothing of it is beyond the place to rewind to")
+            return None
+        left = len(wanted) - len(ahead)
+        if ahead and left:
+            outcome.notes.append(f"{counted(left, 'partition')} of source {source} stay where they are")
+        return rewind(batch, targets, outcome.told)
+
+    make_edit(outcome, chosen, make)
+    if not outcome.states:
+        raise EditRefused("nothing goes back: no partition is beyond the place to rewind to; see `evensplit offsets`")
+    finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)
+
+
+def _wanted(batch: OpenBatch, only: Sequence[Readable]) -> list[SplitId]:
+    """The splits that may go back. Raises EditRefused for a scope in which there are none."""
+    there = [
+        key for key, split in batch.end.splits.items() if split.position is not None and split.removed_at_ms is None
+    ]
+    empty = [scope_text(one) for one in only if not any(one in scopes(key) for key in there)]
+    if empty:
+        topics = list(dict.fromkeys(f"{key.cluster}/{key.topic}" for key in there))
+        raise EditRefused(f"--only names {', '.join(empty)}, of which the query reads nothing; it reads {some(topics)}")
+    return [key for key in there if not only or any(one in scopes(key) for one in only)]
+
+
+def _targets(
+    outcome: Outcome,
+    source: str,
+    batch: OpenBatch,
+    where: Where,
+    wanted: Sequence[SplitId],
+    servers: str,
+    options: Mapping[str, str],
+) -> dict[SplitId, int]:
+    clusters = list(dict.fromkeys(key.cluster for key in wanted))
+    stands = [Stand(source, name, batch.end.clusters[name].bootstrap_servers, {}) for name in clusters]
+    check_whose(stands, {source: servers} if servers else {}, {source: options})
+    if where.strategy is not None:
+        found: dict[SplitId, int] = {}
+        for stand in stands:
+            of_one = [key for key in wanted if key.cluster == stand.cluster]
+            at = settings_of(_servers(stand, servers), options)
+            found.update(targets_of_cluster(stand.cluster, at, where.strategy, of_one))
+        silent = [str(key) for key in wanted if key not in found]
+        if silent:
+            outcome.obstacles.append(
+                f"the logs of {some(silent)} are not known, as leaders do not answer, or there are none; rewind the "
+                "others with --only"
+            )
+        return found
+    if where.batch is not None:
+        targets = targets_of_batch(where.batch, outcome.checkpoint, source, batch, wanted)
+    else:
+        targets = targets_of_offsets(where, wanted)
+    if servers:
+        _compare(outcome, source, stands, targets, servers, options)
+    else:
+        outcome.notes.append(
+            "The logs were not asked whether they still have these offsets; --bootstrap-servers asks them. Where they "
+            "do not, the query says so when it starts, as failOnDataLoss has it"
+        )
+    return targets
+
+
+def _compare(
+    outcome: Outcome,
+    source: str,
+    stands: Sequence[Stand],
+    targets: Mapping[SplitId, int],
+    servers: str,
+    options: Mapping[str, str],
+) -> None:
+    """Note which offsets the logs do not have any more."""
+    for stand in stands:
+        positions = {(key.topic, key.partition): at for key, at in targets.items() if key.cluster == stand.cluster}
+        notes: list[str] = []
+        for log in logs_of(stand, servers, options, notes, positions=positions) or ():
+            if log.problem:
+                outcome.notes.append(f"{stand.cluster}/{log.topic}/{log.partition}: {log.problem}")
+        outcome.notes.extend(notes)
+
+
+def _servers(stand: Stand, servers: str) -> str:
+    place = servers or ",".join(stand.bootstrap_servers)
+    if not place:
+        raise click.UsageError(
+            f"the checkpoint does not say where cluster {stand.cluster} is; expected --bootstrap-servers too"
+        )
+    return place

@@ -1,0 +1,154 @@
+"""`evensplit skip`: leave out a range of offsets, such as a record that no program can read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import click
+
+from evensplit.checkpoint.migration import Stand, some
+from evensplit.checkpoint.places.place import Place
+from evensplit.cli.history.why import Wanted, parse_split
+from evensplit.cli.live.connection_options import kafka_options, logs_of, reaching, said_of
+from evensplit.cli.repair.carry_out import Outcome, begin, checkpoint_argument, editing, finish, make_edit
+from evensplit.cli.usage import ending
+from evensplit.core.batch.plan import beginning
+from evensplit.core.model import SplitId
+from evensplit.core.repair.edit import OpenBatch, skip
+from evensplit.core.state.state import EnumeratorState
+from evensplit.core.text import counted
+from evensplit.errors import EditRefused
+
+_RANGE = re.compile(r"(?P<split>.+?)(?::(?P<first>[0-9]{1,19})(?:-(?P<last>[0-9]{1,19}))?)?", re.ASCII | re.DOTALL)
+NOW_MAX = 1_000_000
+"""A batch that reads more offsets than this, to come to the range that is skipped, is pointed out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """What is to be skipped. `first`, `last`: offsets, both left out; None: all that is unread."""
+
+    split: Wanted
+    first: int | None
+    last: int | None
+
+    def __str__(self) -> str:
+        if self.first is None:
+            return str(self.split)
+        return f"{self.split}:{self.first}" + ("" if self.last == self.first else f"-{self.last}")
+
+
+def _parse_range(context: click.Context, parameter: click.Parameter, text: str) -> _Range:
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        raise click.BadParameter(f"{text!r}: expected CLUSTER/TOPIC/PARTITION:FROM-TO, as in east/orders/3:120-129")
+    split = parse_split(context, parameter, found["split"])
+    if found["first"] is None:
+        return _Range(split, None, None)
+    first = int(found["first"])
+    last = first if found["last"] is None else int(found["last"])
+    if last < first:
+        raise click.BadParameter(f"{text!r}: expected FROM at or before TO; found {first} and {last}")
+    return _Range(split, first, last)
+
+
+@click.command(
+    "skip",
+    epilog=ending(
+        "edited; or, without --yes, nothing prevents it",
+        "refused or failed; nothing was written",
+        "evensplit skip /checkpoints/orders orders/3:120",
+        "evensplit skip /checkpoints/orders east/orders/3:120-129 --yes",
+    ),
+)
+@checkpoint_argument
+@click.argument("wanted", metavar="[CLUSTER/]TOPIC/PARTITION[:FROM[-TO]]", callback=_parse_range)
+@editing
+@reaching
+def skip_command(
+    checkpoint: Place,
+    wanted: _Range,
+    chosen: tuple[str, ...],
+    servers: tuple[str, ...],
+    options: tuple[str, ...],
+    yes: bool,
+    assume_stopped: bool,
+    form: str,
+) -> None:
+    """Never read some offsets of one partition.
+
+    FROM is the first and TO the last offset that is left out; FROM alone is one offset. Without them, all that is
+    unread is left out, up to the end of the log as it is now, for which the cluster is asked. CHECKPOINT is the
+    checkpointLocation of a query that has ended, as with an error that names the offset. What is unread before FROM is
+    read by one batch, and the query goes on after TO. CLUSTER can be left out if only one cluster has such a partition.
+    """
+    outcome = begin(checkpoint, "skip", str(wanted))
+    found = _splits(outcome, wanted.split, chosen)
+    places = said_of(servers, list(found), "--bootstrap-servers")
+    settings = kafka_options(options, list(found))
+
+    def make(source: str, batch: OpenBatch) -> EnumeratorState | None:
+        key = found.get(source)
+        if key is None:
+            return None
+        if wanted.first is None or wanted.last is None:
+            first, to = _unread(batch, source, key, places.get(source), settings[source])
+        else:
+            first, to = wanted.first, wanted.last + 1
+        return skip(batch, key, first, to, outcome.told)
+
+    make_edit(outcome, tuple(found), make)
+    now = sum(one.now for ones in outcome.found.values() for one in ones)
+    if now > NOW_MAX:
+        outcome.notes.append(
+            f"The batch reads {counted(now, 'offset')} at once, whatever the limits of the query, to come to the range "
+            "that is left out. To read them by and by, let the query run until it is near, and skip then"
+        )
+    finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)
+
+
+def _splits(outcome: Outcome, wanted: Wanted, chosen: tuple[str, ...]) -> dict[str, SplitId]:
+    """Source -> the split that is meant. Raises EditRefused unless it is one split of one source."""
+    sources = {
+        source: state for source, state in outcome.checkpoint.newest.ours.items() if not chosen or source in chosen
+    }
+    found = {source: [key for key in state.splits if wanted.means(key)] for source, state in sources.items()}
+    clusters = sorted({key.cluster for keys in found.values() for key in keys})
+    if len(clusters) > 1:
+        raise EditRefused(f"{wanted} is in several clusters; expected one of {', '.join(clusters)} before it")
+    there = {source: keys[0] for source, keys in found.items() if keys}
+    if len(there) > 1:
+        raise EditRefused(
+            f"{wanted} is read by sources {', '.join(there)} of the query; expected --source with one of them"
+        )
+    if not there:
+        known = sorted({f"{key.cluster}/{key.topic}" for state in sources.values() for key in state.splits})
+        raise EditRefused(
+            f"there is no partition {wanted} in the checkpoint; it has partitions of {some(known) or 'nothing'}"
+        )
+    return there
+
+
+def _unread(
+    batch: OpenBatch, source: str, key: SplitId, servers: str | None, settings: Mapping[str, str]
+) -> tuple[int, int]:
+    """From the first unread offset to the end of the log. Raises click.ClickException if that is not known."""
+    cluster = batch.end.clusters[key.cluster]
+    place = servers or ",".join(cluster.bootstrap_servers)
+    if not place:
+        raise click.UsageError(
+            f"the checkpoint does not say where cluster {key.cluster} is; expected --bootstrap-servers, or offsets"
+        )
+    position = batch.end.splits[key].position or 0
+    stand = Stand(source, key.cluster, cluster.bootstrap_servers, {(key.topic, key.partition): position})
+    notes: list[str] = []
+    logs = logs_of(stand, place, settings, notes)
+    end = logs[0].end if logs else None
+    if end is None:
+        raise click.ClickException("; ".join(notes) or f"the log of {key} is not known: its leader did not answer")
+    begin = min(position, beginning(batch.start, batch.end, key))
+    if end <= begin:
+        raise EditRefused(f"{key} has nothing unread: its log ends at offset {end}, and {begin} is the next one")
+    return begin, end

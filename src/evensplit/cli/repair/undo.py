@@ -1,0 +1,59 @@
+"""`evensplit undo`: take back the last edit of a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import click
+
+from evensplit.checkpoint.checkpoint import read_checkpoint
+from evensplit.checkpoint.edits import last_edit, undo_edit
+from evensplit.checkpoint.look import look
+from evensplit.checkpoint.places.place import Place
+from evensplit.cli.repair.carry_out import checkpoint_argument, hindrances
+from evensplit.cli.usage import ending, form_option
+from evensplit.core.text import plain
+from evensplit.times import time_of
+
+
+@click.command(
+    epilog=ending(
+        "taken back; or, without --yes, nothing prevents it",
+        "refused or failed; nothing was written",
+        "evensplit undo /checkpoints/orders --yes",
+    )
+)
+@checkpoint_argument
+@click.option("--yes", is_flag=True, help="Take the edit back. Without it, only show which one that would be.")
+@click.option("--assume-stopped", is_flag=True, help="Do it even if a query seems to be running on it.")
+@form_option
+def undo(checkpoint: Place, yes: bool, assume_stopped: bool, form: str) -> None:
+    """Take back the last edit.
+
+    CHECKPOINT, the checkpointLocation of a query that has ended, becomes what it was before the last `rewind`, `skip`,
+    `rename-cluster` or `drop`, byte for byte, if no query has run on it since. Called again, it takes back the edit
+    before that.
+    """
+    seen = look(checkpoint)
+    found = read_checkpoint(checkpoint)
+    record = last_edit(found)
+    obstacles = hindrances(found, seen, round(time.time() * 1000), assume_stopped)
+    written = yes and not obstacles
+    if written:
+        undo_edit(found, seen, record)
+    if form == "json":
+        document = {
+            "checkpoint": str(checkpoint),
+            "edit": record.line,
+            "atMs": record.at_ms,
+            "batch": record.batch,
+            "written": written,
+            "obstacles": obstacles,
+        }
+        click.echo(json.dumps(document, indent=1))
+    else:
+        click.echo(plain(f"The last edit: `{record.line}`, of {time_of(record.at_ms)} UTC, in batch {record.batch}."))
+        click.echo("Taken back." if written else "Nothing was written. With --yes, it is taken back.")
+    if obstacles:
+        raise click.ClickException(plain("; ".join(obstacles)))

@@ -1,0 +1,186 @@
+"""`--to` of `evensplit rewind`: a time, an age, offsets, a consumer group, a batch; and which offsets that means."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from evensplit.checkpoint.checkpoint import Checkpoint
+from evensplit.checkpoint.migration import cluster_of, states_of
+from evensplit.cli.live.log_ends import ask_logs, connected, topics_of
+from evensplit.core.batch.plan import beginning
+from evensplit.core.json_text import parse_json
+from evensplit.core.model import SplitId
+from evensplit.core.repair.edit import OpenBatch
+from evensplit.core.state.offset_strategies import (
+    Ago,
+    AtTime,
+    Bounds,
+    Committed,
+    Earliest,
+    Found,
+    Latest,
+    Strategy,
+    TopicPartition,
+    lookups,
+    resolve,
+)
+from evensplit.core.state.spark_offsets import parse_positions
+from evensplit.core.state.state import EnumeratorState, as_named
+from evensplit.core.text import short
+from evensplit.errors import EditRefused
+from evensplit.kafka.options.client import ClientSettings
+from evensplit.kafka.options.option import duration_ms
+from evensplit.spark.options.start_stop import timestamp_ms
+
+EXPECTED = (
+    "expected an age such as 2h, a time such as 2025-01-31T12:00:00Z, earliest, group:NAME, batch:NUMBER, or offsets "
+    'as `evensplit offsets` prints them, such as {"orders":{"0":120}}, or file:/path with them'
+)
+_BATCH = re.compile(r"batch:([0-9]{1,18})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """One of the three: what clusters are asked for, offsets of each cluster (empty: of the only one), or a batch."""
+
+    text: str
+    strategy: Strategy | None = None
+    offsets: Mapping[str, Mapping[TopicPartition, int]] | None = None
+    batch: int | None = None
+
+
+def parse_where(context: click.Context, parameter: click.Parameter, text: str) -> Where:
+    """What the text after `--to` means. Raises click.BadParameter."""
+    word = text.strip()
+    if word.startswith(("{", "file:")):
+        return Where(text, offsets=_offsets(word))
+    if found := _BATCH.fullmatch(word):
+        return Where(text, batch=int(found[1]))
+    if word == "earliest":
+        return Where(text, Earliest())
+    if word.startswith("group:") and word.removeprefix("group:"):
+        return Where(text, Committed(word.removeprefix("group:"), Latest()))
+    age_ms = duration_ms(word.removeprefix("-"))
+    if age_ms:
+        return Where(text, Ago(age_ms))
+    try:
+        return Where(text, AtTime(timestamp_ms(word), "latest"))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; {EXPECTED}") from None
+
+
+def _offsets(word: str) -> Mapping[str, Mapping[TopicPartition, int]]:
+    if word.startswith("file:"):
+        path = Path(word.removeprefix("file:").replace("///", "/", 1))
+        try:
+            word = path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise click.BadParameter(f"{path} cannot be read: {error}; expected a file with offsets") from None
+    try:
+        document = parse_json(word)
+    except ValueError as error:
+        raise click.BadParameter(f"{short(word, 60)} is not JSON ({error}); {EXPECTED}") from None
+    positions = parse_positions(document)
+    if positions is not None:
+        return {"": positions}
+    found: dict[str, Mapping[TopicPartition, int]] = {}
+    for cluster, part in document.items() if isinstance(document, dict) else ():
+        of_one = parse_positions(part)
+        if of_one is None:
+            found = {}
+            break
+        found[cluster] = of_one
+    if not found:
+        raise click.BadParameter(
+            f"{short(word, 60)} has no offsets; {EXPECTED}. With several clusters: "
+            '{"east":{"orders":{"0":120}},"west":{"orders":{"0":7}}}'
+        )
+    return found
+
+
+def targets_of_offsets(where: Where, wanted: Sequence[SplitId]) -> dict[SplitId, int]:
+    """The targets by offsets. Raises EditRefused for those of what is not among `wanted`, or of an unclear cluster."""
+    found: dict[SplitId, int] = {}
+    clusters = sorted({key.cluster for key in wanted})
+    for name, positions in (where.offsets or {}).items():
+        if not name and len(clusters) != 1:
+            raise EditRefused(
+                f"the offsets name no cluster, and there are several: {', '.join(clusters)}. Say --only CLUSTER, or "
+                'give them as {"CLUSTER":{"TOPIC":{"0":120}}}'
+            )
+        found.update((SplitId(name or clusters[0], *key), at) for key, at in positions.items())
+    known = frozenset(wanted)
+    strange = [str(key) for key in sorted(found) if key not in known]
+    if strange:
+        raise EditRefused(
+            f"the offsets name what the query does not read: {', '.join(strange[:5])}"
+            f"{f', … {len(strange)} in all' if len(strange) > 5 else ''}; expected some of its partitions"
+        )
+    return found
+
+
+def targets_of_batch(
+    number: int, checkpoint: Checkpoint, source: str, batch: OpenBatch, wanted: Sequence[SplitId]
+) -> dict[SplitId, int]:
+    """Where batch `number` began in each of `wanted`, or where what is newer began.
+
+    Raises EditRefused if Spark has not kept it.
+    """
+    states = states_of(checkpoint, source, cluster_of(checkpoint, source))
+    ends = {checkpoint.batches[place].number: state for place, state in states.items()}
+    oldest, newest = min(ends), max(ends)
+    first = oldest if oldest == 0 else oldest + 1
+    if not first <= number <= newest + 1 or (number and number - 1 not in ends):
+        raise EditRefused(
+            f"where batch {number} began is not known: of the batches that Spark has kept, {first} to {newest} can be "
+            "rewound to. For what was before, say a time or offsets"
+        )
+    before = ends.get(number - 1, EnumeratorState())
+    earlier = as_named(before, batch.end)
+    found: dict[SplitId, int] = {}
+    for key in wanted:
+        split = earlier.get(key)
+        if split is not None and split.position is not None:
+            found[key] = split.position
+        else:
+            found.update(_begun(key, ends, number))
+    return found
+
+
+def _begun(key: SplitId, ends: Mapping[int, EnumeratorState], number: int) -> dict[SplitId, int]:
+    """Where a split began that was discovered in batch `number` or later; empty: that is not known."""
+    for later in range(number, max(ends) + 1):
+        state = ends.get(later)
+        split = None if state is None else state.splits.get(key)
+        if state is not None and split is not None and split.position is not None:
+            return {key: beginning(ends.get(later - 1, EnumeratorState()), state, key)}
+    return {}
+
+
+def targets_of_cluster(
+    cluster: str, settings: ClientSettings, strategy: Strategy, wanted: Sequence[SplitId]
+) -> dict[SplitId, int]:
+    """Where `strategy` leads in the logs of one cluster. Raises ClusterError."""
+    keys = dict.fromkeys(((key.topic, key.partition) for key in wanted), 0)
+    client = connected(cluster, settings)
+    try:
+        logs = ask_logs(client, topics_of(keys), keys)
+        bounds = {
+            key: Bounds(logs.begins[key], max(logs.begins[key], logs.ends[key]))
+            for key in keys
+            if key in logs.begins and key in logs.ends
+        }
+        asked = lookups(strategy, bounds, round(time.time() * 1000))
+        found = Found(
+            client.list_offsets(asked.times) if asked.times else {},
+            {group: client.committed_offsets(group, of) for group, of in asked.groups.items()},
+        )
+    finally:
+        client.close()
+    return {SplitId(cluster, *key): at for key, at in resolve(strategy, bounds, found).offsets.items()}
