@@ -84,9 +84,8 @@ def open_batches(checkpoint: Checkpoint, chosen: Sequence[str] = ()) -> dict[str
 
 def is_made_by_edit(checkpoint: Checkpoint) -> bool:
     """Whether the batch that is not done was made by an edit, and not by a query."""
-    newest = checkpoint.newest.number
-    made = (record for record in _records(checkpoint.path) if record.batch == newest and record.before is None)
-    return checkpoint.replays and any(made)
+    edits = _edits_of_newest(checkpoint) if checkpoint.replays else []
+    return bool(edits) and edits[-1].before is None
 
 
 def watermark_ms(checkpoint: Checkpoint) -> int:
@@ -156,22 +155,20 @@ def last_edit(checkpoint: Checkpoint) -> Record:
 
     Raises EditRefused if there is none.
     """
-    records = _records(checkpoint.path)
-    if not records:
-        raise EditRefused(
-            f"{checkpoint.path} has no edit that could be taken back: none was made by evensplit in this directory"
-        )
+    edits = _edits_of_newest(checkpoint)
+    if edits and checkpoint.replays:
+        return edits[0]
     newest = checkpoint.newest.number
-    digest = _digest(read_bytes(checkpoint.newest.path))
-    for record in reversed(records):
-        if record.batch == newest and record.after == digest and checkpoint.replays:
-            return record
-    last = records[-1]
-    back = f"`evensplit rewind {checkpoint.path} --to batch:{last.batch + 1}` reads again what was read after it"
-    raise EditRefused(
-        f"the last edit, `{last.line}`, is in batch {last.batch}, and a query has gone on from it: its last batch is "
-        f"{newest}{'' if checkpoint.replays else ', which is done'}. Expected a checkpoint as the edit left it. {back}"
-    )
+    for record in reversed(_records(checkpoint.path)):
+        path = checkpoint.path / "offsets" / str(record.batch)
+        if record.batch <= newest and is_there(path) and _digest(read_bytes(path)) == record.after:
+            raise EditRefused(
+                f"the last edit, `{record.line}`, is in batch {record.batch}, and a query has gone on from it: its "
+                f"last batch is {newest}{'' if checkpoint.replays else ', which is done'}. Expected a checkpoint as "
+                f"the edit left it. `evensplit rewind {checkpoint.path} --to batch:{record.batch + 1}` reads again "
+                "what was read after it"
+            )
+    raise EditRefused(f"{checkpoint.path} has no edit that could be taken back: its last batch is of a query")
 
 
 def undo_edit(checkpoint: Checkpoint, seen: Seen, record: Record) -> None:
@@ -188,11 +185,24 @@ def undo_edit(checkpoint: Checkpoint, seen: Seen, record: Record) -> None:
 def without_own(checkpoint: Checkpoint, seen: Seen) -> Seen:
     """`seen` without what edits have written: it is no sign of a query that runs."""
     kept = {path: stat for path, stat in seen.items() if path.parts[0] != DIRECTORY}
-    digest = _digest(read_bytes(checkpoint.newest.path))
-    if any((record.batch, record.after) == (checkpoint.newest.number, digest) for record in _records(checkpoint.path)):
+    if _edits_of_newest(checkpoint):
         own = Path("offsets", str(checkpoint.newest.number))
         kept = {path: stat for path, stat in kept.items() if path not in (own, crc_path(own))}
     return kept
+
+
+def _edits_of_newest(checkpoint: Checkpoint) -> list[Record]:
+    """The edits that made the newest offset file what it is, the last one first."""
+    digest = _digest(read_bytes(checkpoint.newest.path))
+    found: list[Record] = []
+    for record in reversed(_records(checkpoint.path)):
+        if (record.batch, record.after) != (checkpoint.newest.number, digest):
+            continue
+        found.append(record)
+        if record.before is None:
+            break
+        digest = _digest(record.before.encode())
+    return found
 
 
 def _check_unchanged(path: Place, seen: Seen) -> None:

@@ -214,8 +214,8 @@ def _last_line(outcome: Outcome) -> str:
 
 def _table(found: tuple[Consequence, ...]) -> Table:
     table = Table(box=SIMPLE)
-    table.add_column("partition", no_wrap=True)
-    columns = ("next offset", "with the edit", "read again", "never read", "read by this batch")
+    table.add_column("partition", overflow="fold")
+    columns = ("next offset", "becomes", "read again", "never read", "read now")
     shown = [True, True, *(any(getattr(one, name) for one in found) for name in ("again", "never", "now"))]
     for name, is_shown in zip(columns, shown, strict=True):
         if is_shown:

@@ -1,0 +1,228 @@
+"""Edits as files: on each file system, killed at each change, and beside a query that runs."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
+from evensplit.checkpoint.edits import (
+    DIRECTORY,
+    is_made_by_edit,
+    last_edit,
+    offset_text,
+    open_batches,
+    undo_edit,
+    watermark_ms,
+    without_own,
+    write_edit,
+)
+from evensplit.checkpoint.files import crc_problem, write_new
+from evensplit.checkpoint.look import look
+from evensplit.checkpoint.places.place import Place
+from evensplit.core.model import SplitId
+from evensplit.core.repair.edit import Told, rewind, skip
+from evensplit.core.state.state import EnumeratorState
+from evensplit.errors import CheckpointCorrupt, CheckpointError, EditRefused
+from tests.support.checkpoints import checkpoint, contents, put
+from tests.support.edited import lines, ours, states
+from tests.support.remotes import Killed, Life, all_in, fresh, mortal, put_all
+
+KEY = SplitId("default", "orders", 0)
+NOW_MS = 1_800_000_000_000
+KILLED_ON = ["local", "memory", "renaming", pytest.param("s3", marks=pytest.mark.slow)]
+"""Each file takes S3 some requests, and each change a checkpoint of its own."""
+
+
+def edit(path: Place, *, to: int = 5) -> None:
+    """Go back to offset `to` in partition 0."""
+    seen, found = look(path), read_checkpoint(path)
+    batch = open_batches(found)["0"]
+    after = rewind(batch, {KEY: to}, Told("rewind", f"--to {to}", NOW_MS))
+    write_edit(found, seen, offset_text(found, {"0": after}, NOW_MS), f"evensplit rewind --to {to}", NOW_MS)
+
+
+def undo(path: Place) -> None:
+    seen, found = look(path), read_checkpoint(path)
+    undo_edit(found, seen, last_edit(found))
+
+
+def newest(path: Place) -> tuple[int, EnumeratorState]:
+    found = read_checkpoint(path)
+    return found.newest.number, found.newest.ours["0"]
+
+
+def without_edits(files: dict[str, bytes]) -> dict[str, bytes]:
+    """What Spark looks at, but for temporary files and checksums."""
+    return {
+        name: data
+        for name, data in files.items()
+        if not name.startswith(DIRECTORY) and not name.endswith((".tmp", ".crc"))
+    }
+
+
+def starting(kind: str, tmp_path: Path, committed: int) -> tuple[Place, dict[str, bytes]]:
+    number = next(_NUMBERS)
+    files = contents(ours(tmp_path / f"made{number}", committed=committed))
+    return put_all(fresh(kind, tmp_path), files), files
+
+
+_NUMBERS = count()
+
+
+@pytest.mark.parametrize("kind", KILLED_ON, indirect=True)
+@pytest.mark.parametrize("committed", [2, 1])
+def test_killed_at_each_change_it_is_the_old_or_the_new_one(kind: str, tmp_path: Path, committed: int) -> None:
+    if kind == "renaming" and committed == 1:
+        pytest.skip("it replaces nothing")
+    seen: list[tuple[int, int | None]] = []
+    for changes in count():
+        home, files = starting(kind, tmp_path, committed)
+        life = Life(changes)
+        with pytest.MonkeyPatch.context() as patch:
+            killed = mortal(home, life, patch)
+            try:
+                edit(killed)
+            except Killed:
+                assert life.over
+        number, state = newest(home)
+        seen.append((number, state.splits[KEY].position))
+        if state.edits:
+            undo(home)
+        assert without_edits(all_in(home)) == without_edits(files)
+        with pytest.raises(EditRefused, match="has no edit that could be taken back"):
+            last_edit(read_checkpoint(home))
+        edit(home)
+        assert newest(home)[1].splits[KEY].position == 5
+        if not life.over:
+            break
+    old, new = (2, 30), (3 if committed == 2 else 2, 5)
+    assert seen == [old] * seen.count(old) + [new] * seen.count(new)
+    assert seen[0] == old
+    assert seen[-1] == new
+
+
+@pytest.mark.parametrize("kind", KILLED_ON, indirect=True)
+@pytest.mark.parametrize("committed", [2, 1])
+def test_killed_at_each_change_an_edit_is_there_or_taken_back(kind: str, tmp_path: Path, committed: int) -> None:
+    if kind == "renaming" and committed == 1:
+        pytest.skip("it replaces nothing")
+    for changes in count():
+        home, files = starting(kind, tmp_path, committed)
+        edit(home)
+        edited = without_edits(all_in(home))
+        life = Life(changes)
+        with pytest.MonkeyPatch.context() as patch:
+            killed = mortal(home, life, patch)
+            try:
+                undo(killed)
+            except Killed:
+                assert life.over
+        left = without_edits(all_in(home))
+        assert left in (edited, without_edits(files))
+        newest(home)
+        if left == edited:
+            undo(home)
+            assert without_edits(all_in(home)) == without_edits(files)
+        if not life.over:
+            break
+
+
+def test_edits_are_taken_back_one_after_the_other(tmp_path: Path) -> None:
+    place = ours(tmp_path / "x")
+    before = contents(place)
+    edit(place, to=25)
+    once = contents(place)
+    edit(place, to=5)
+    assert [record.line for record in map(last_edit, [read_checkpoint(place)])] == ["evensplit rewind --to 5"]
+    undo(place)
+    assert contents(place) == once
+    undo(place)
+    assert contents(place) == before
+
+
+def test_checksums_are_right(tmp_path: Path) -> None:
+    place = ours(tmp_path / "x", committed=1)
+    edit(place)
+    after = contents(place)
+    assert crc_problem(after["offsets/2"], after["offsets/.2.crc"]) is None
+
+
+def test_a_new_batch_has_the_time_of_the_edit_and_the_watermark_that_spark_wrote_down(tmp_path: Path) -> None:
+    place = ours(tmp_path / "x")
+    put(place / "commits" / "2", b'v1\n{"nextBatchWatermarkMs":1700000000500}')
+    edit(place)
+    version, metadata, *_ = (place / "offsets" / "3").read_text().split("\n")
+    assert version == "v1"
+    assert json.loads(metadata) == {"batchWatermarkMs": 1_700_000_000_500, "batchTimestampMs": NOW_MS, "conf": {}}
+    assert watermark_ms(read_checkpoint(place)) == 1_700_000_000_500
+
+
+def test_other_sources_keep_their_lines(tmp_path: Path) -> None:
+    rows = [["-", *lines(one)] for one in states()]
+    rows[2][0] = '{"rate": 7}'
+    place = checkpoint(tmp_path / "x", *rows, committed=2)
+    seen, found = look(place), read_checkpoint(place)
+    after = skip(open_batches(found)["1"], KEY, 40, 50, Told("skip", "", 1))
+    write_edit(found, seen, offset_text(found, {"1": after}, NOW_MS), "evensplit skip", NOW_MS)
+    assert (place / "offsets" / "3").read_text().split("\n")[2] == '{"rate": 7}'
+
+
+def test_a_batch_that_a_query_plans_meanwhile_is_not_overwritten(kind: str, tmp_path: Path) -> None:
+    home, _ = starting(kind, tmp_path, 2)
+    seen, found = look(home), read_checkpoint(home)
+    after = rewind(open_batches(found)["0"], {KEY: 5}, Told("rewind", "", 1))
+    data = offset_text(found, {"0": after}, NOW_MS)
+    theirs = b"v1\n{}\n" + lines(states()[2])[0].encode()
+    write_new(home / "offsets" / "3", theirs)
+    with pytest.raises(CheckpointError, match=r"offsets/.*3.* changed while it was read: a query runs on"):
+        write_edit(found, seen, data, "", NOW_MS)
+    # Even if it comes after the last look.
+    with pytest.raises(CheckpointError, match=r"offsets/3 is there by now: a query runs on .*; nothing was edited"):
+        write_edit(found, look(home), data, "", NOW_MS)
+    left = all_in(home)
+    assert left["offsets/3"] == theirs
+    assert not any(name.startswith(f"{DIRECTORY}/") for name in left)
+
+
+def test_an_edit_that_a_query_has_done_is_not_taken_back(tmp_path: Path) -> None:
+    place = ours(tmp_path / "x")
+    edit(place)
+    put(place / "commits" / "3", b"v1\n{}")
+    with pytest.raises(EditRefused, match=r"in batch 3, and a query has gone on from it.*rewind .* --to batch:4"):
+        last_edit(read_checkpoint(place))
+
+
+def test_what_edits_wrote_is_no_sign_of_a_query(tmp_path: Path) -> None:
+    place = ours(tmp_path / "x")
+    assert not is_made_by_edit(read_checkpoint(place))
+    before = set(look(place))
+    edit(place)
+    found = read_checkpoint(place)
+    assert is_made_by_edit(found)
+    assert set(without_own(found, look(place))) == before
+
+
+def test_a_batch_of_a_query_that_is_edited_is_still_of_a_query(tmp_path: Path) -> None:
+    place = ours(tmp_path / "x", committed=1)
+    edit(place)
+    edit(place, to=3)
+    assert not is_made_by_edit(read_checkpoint(place))
+
+
+def test_a_damaged_record_is_named(tmp_path: Path) -> None:
+    place = ours(tmp_path / "x")
+    edit(place)
+    (place / DIRECTORY / "1").write_text("{")
+    with pytest.raises(CheckpointCorrupt, match=r"evensplit-edits/1 is not the record of an edit"):
+        last_edit(read_checkpoint(place))
+
+
+def test_spark_s_own_checkpoint_has_nothing_to_edit(tmp_path: Path) -> None:
+    place = checkpoint(tmp_path / "x", ['{"t":{"0":5}}'], committed=0)
+    found: Checkpoint = read_checkpoint(place)
+    with pytest.raises(CheckpointError, match="has no offset of evensplit, and so there is nothing to edit"):
+        open_batches(found)
