@@ -172,7 +172,7 @@ def add_notes(outcome: Outcome) -> None:
         )
     if outcome.again and keeps_state(checkpoint):
         watermark = watermark_ms(checkpoint)
-        late = f", unless they are before its watermark, {time_of(watermark)}, and so late" if watermark else ""
+        late = f", unless it is before its watermark, {time_of(watermark)}, and so late" if watermark else ""
         outcome.notes.append(f"The query keeps state: what is read again counts there once more{late}")
     if checkpoint.replays and not is_made_by_edit(checkpoint):
         outcome.notes.append(

@@ -84,7 +84,9 @@ def rewind_command(
             return None
         left = len(wanted) - len(ahead)
         if ahead and left:
-            outcome.notes.append(f"{counted(left, 'partition')} of source {source} stay where they are")
+            stay = "stays where it is" if left == 1 else "stay where they are"
+            of_source = f" of source {source}" if len(sources) > 1 else ""
+            outcome.notes.append(f"{counted(left, 'partition')}{of_source} {stay}")
         return rewind(batch, targets, outcome.told)
 
     make_edit(outcome, chosen, make)

@@ -14,7 +14,7 @@ from evensplit.cli.history.why import Wanted, parse_split
 from evensplit.cli.live.connection_options import kafka_options, logs_of, reaching, said_of
 from evensplit.cli.repair.carry_out import Outcome, begin, checkpoint_argument, editing, finish, make_edit
 from evensplit.cli.usage import ending
-from evensplit.core.batch.plan import beginning
+from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.model import SplitId
 from evensplit.core.repair.edit import OpenBatch, skip
 from evensplit.core.state.state import EnumeratorState
@@ -148,7 +148,7 @@ def _unread(
     end = logs[0].end if logs else None
     if end is None:
         raise click.ClickException("; ".join(notes) or f"the log of {key} is not known: its leader did not answer")
-    begin = min(position, beginning(batch.start, batch.end, key))
+    begin = min([position, *(part.start for part in batch_ranges(batch.start, batch.end) if part.split == key)])
     if end <= begin:
         raise EditRefused(f"{key} has nothing unread: its log ends at offset {end}, and {begin} is the next one")
     return begin, end

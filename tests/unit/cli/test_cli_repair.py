@@ -1,0 +1,366 @@
+"""`evensplit rewind`, `skip`, `fork`, `rename-cluster`, `drop` and `undo`: what they show, write and refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evensplit.checkpoint.checkpoint import read_checkpoint
+from evensplit.checkpoint.history import query_id_of
+from evensplit.cli.live import log_ends
+from evensplit.core.batch.plan import batch_ranges
+from evensplit.core.model import SplitId
+from evensplit.core.state.state import EnumeratorState
+from evensplit.errors import ClusterUnreachable
+from evensplit.testing.fake_kafka import FakeKafka
+from tests.support.checkpoints import age, checkpoint, contents, put
+from tests.support.commands import invoke
+from tests.support.edited import lines, ours, states
+
+KEY = SplitId("default", "orders", 0)
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Three batches, all done: partition 0 is at 30, partition 1 at 25."""
+    return ours(tmp_path / "orders")
+
+
+@pytest.fixture
+def kafka(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
+    """A cluster with the topic of the checkpoint, whose records have the hour of their offset as time."""
+    cluster = FakeKafka("default")
+    cluster.create_topic("orders", 3)
+    for offset in range(40):
+        for partition in (0, 1):
+            cluster.append("orders", partition, 1, timestamp_ms=offset * HOUR_MS)
+    cluster.delete_records("orders", 1, 7)
+    cluster.commit("billing", "orders", 0, 12)
+    monkeypatch.setattr(log_ends, "ClusterClient", lambda *_: cluster)
+    return cluster
+
+
+def positions(place: Path) -> dict[str, int | None]:
+    state = read_checkpoint(place).newest.ours["0"]
+    return {str(key): split.position for key, split in state.splits.items()}
+
+
+def shown_rows(text: str) -> list[list[str]]:
+    """The cells of the rows that begin with a partition."""
+    return [row.split() for row in text.splitlines() if row.strip().startswith("default/")]
+
+
+def document(*arguments: object, code: int = 0) -> dict[str, Any]:
+    found = json.loads(invoke(*arguments, "--format", "json", code=code)[0])
+    assert isinstance(found, dict)
+    return found
+
+
+def test_without_yes_it_is_shown_and_nothing_is_written(place: Path) -> None:
+    before = contents(place)
+    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":12}}')
+    assert "Batch 2 is done. The edit becomes batch 3, which the query does first when it starts." in shown
+    assert '`evensplit rewind --to {"orders":{"0":12}}`: 1 partition goes back, so 18 offsets are read again.' in shown
+    assert shown_rows(shown) == [["default/orders/0", "30", "12", "18"]]
+    assert "Note: 1 partition stays where it is." in shown
+    assert "The sink gets the records of 18 offsets a second time" in shown
+    assert f"Nothing was written. With --yes, {place} is edited so." in shown
+    assert contents(place) == before
+
+
+def test_with_yes_the_query_goes_on_there_and_why_tells_it(place: Path) -> None:
+    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":12}}', "--yes")
+    assert f"Written. Start the query as always; `evensplit undo {place}` takes the edit back until then." in shown
+    assert positions(place) == {"default/orders/0": 12, "default/orders/1": 25}
+    found = read_checkpoint(place)
+    assert found.replays
+    assert batch_ranges(found.batches[-2].ours["0"], found.newest.ours["0"]) == ()
+    story, _ = invoke("why", place, "orders/0")
+    assert 'went back from offset 30 to 12: `evensplit rewind --to {"orders":{"0":12}}`' in story
+    assert "Now, after batch 3: next offset 12; with reader 0." in story
+    told, _ = invoke("inspect", place)
+    assert "1 partition goes back" in told
+
+
+def test_offsets_of_a_file_as_the_command_offsets_prints_them(place: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    kept.write_text(invoke("offsets", place)[0])
+    invoke("rewind", place, "--to", '{"orders":{"0":12,"1":3}}', "--yes")
+    assert positions(place) == {"default/orders/0": 12, "default/orders/1": 3}
+    _, told = invoke("rewind", place, "--to", f"file:{kept}", code=1)
+    assert "nothing goes back: default/orders/0 is at 12, default/orders/1 is at 3" in told
+
+
+@pytest.mark.parametrize(
+    "to, expected",
+    [
+        ("1970-01-01T05:00:00Z", {"default/orders/0": 5, "default/orders/1": 7}),
+        (str(20 * HOUR_MS), {"default/orders/0": 20, "default/orders/1": 20}),
+        ("1970-01-02T04:00:00+00:00", {"default/orders/0": 28, "default/orders/1": 25}),
+        ("earliest", {"default/orders/0": 0, "default/orders/1": 7}),
+        ("group:billing", {"default/orders/0": 12, "default/orders/1": 25}),
+        ("batch:1", {"default/orders/0": 10, "default/orders/1": 10}),
+        ("batch:0", {"default/orders/0": 0, "default/orders/1": 0}),
+        ("batch:2", {"default/orders/0": 20, "default/orders/1": 10}),
+    ],
+)
+def test_where_to(place: Path, kafka: FakeKafka, to: str, expected: dict[str, int]) -> None:
+    invoke("rewind", place, "--to", to, "--yes")
+    assert positions(place) == expected
+
+
+def test_an_age_is_counted_back_from_now(place: Path, kafka: FakeKafka) -> None:
+    _, told = invoke("rewind", place, "--to", "2h", code=1)
+    assert "nothing goes back" in told
+
+
+def test_only_some(place: Path, kafka: FakeKafka) -> None:
+    shown, _ = invoke("rewind", place, "--to", "batch:1", "--only", "default/orders/1", "--yes")
+    assert positions(place) == {"default/orders/0": 30, "default/orders/1": 10}
+    assert "`evensplit rewind --to batch:1 --only default/orders/1`" in shown
+    _, told = invoke("rewind", place, "--to", "batch:1", "--only", "west", code=1)
+    assert "--only names west, of which the query reads nothing; it reads default/orders" in told
+
+
+def test_offsets_that_are_gone_are_named(place: Path, kafka: FakeKafka) -> None:
+    shown, _ = invoke("rewind", place, "--to", '{"orders":{"1":3}}', "--bootstrap-servers", "h:1")
+    assert "Note: default/orders/1: 4 offsets are gone unread." in shown
+    assert "The logs were not asked" not in shown
+
+
+@pytest.mark.parametrize(
+    "to, said",
+    [
+        ("yesterday", "'yesterday' is not a time; expected an age such as 2h, a time"),
+        ("2025-01-31T12:00:00", "has no zone; with one it is as 2025-01-31T12:00:00Z"),
+        ("{", "is not JSON"),
+        ('{"orders":[1]}', "has no offsets; expected an age"),
+        ("file:/no/such/file", "/no/such/file cannot be read"),
+        ("batch:x", "expected an age"),
+    ],
+)
+def test_another_form_is_wrong_use(place: Path, to: str, said: str) -> None:
+    _, told = invoke("rewind", place, "--to", to, code=2)
+    assert said in told
+
+
+@pytest.mark.parametrize(
+    "to, said",
+    [
+        ("batch:7", "where batch 7 began is not known: of the batches that Spark has kept, 0 to 2 can be rewound to"),
+        ('{"orders":{"9":1}}', "the offsets name what the query does not read: default/orders/9"),
+        ('{"east":{"orders":{"0":1}}}', "the offsets name what the query does not read: east/orders/0"),
+        ("group:nobody", "nothing goes back"),
+    ],
+)
+def test_what_leads_nowhere_is_refused(place: Path, kafka: FakeKafka, to: str, said: str) -> None:
+    before = contents(place)
+    _, told = invoke("rewind", place, "--to", to, "--yes", code=1)
+    assert said in told
+    assert "ES-406" in told
+    assert contents(place) == before
+
+
+def test_a_cluster_that_does_not_answer_hinders(place: Path, kafka: FakeKafka) -> None:
+    kafka.fail_with(ClusterUnreachable("default", "nobody is there"))
+    _, told = invoke("rewind", place, "--to", "earliest", "--yes", code=1)
+    assert "nobody is there" in told
+    kafka.recover()
+    kafka.hide_leader("orders", 1)
+    _, told = invoke("rewind", place, "--to", "earliest", "--yes", code=1)
+    assert "the logs of default/orders/1 are not known, as leaders do not answer" in told
+    assert positions(place) == {"default/orders/0": 30, "default/orders/1": 25}
+    invoke("rewind", place, "--to", "earliest", "--only", "default/orders/0", "--yes")
+
+
+def test_a_query_that_seems_to_run_hinders(place: Path) -> None:
+    put(place / "commits" / "2", b"v1\n{}")
+    (place / "commits" / "2").touch()
+    _, told = invoke("skip", place, "orders/0:31", "--yes", code=1)
+    assert f"a query may still run on {place}: " in told
+    assert "or say --assume-stopped" in told
+    invoke("skip", place, "orders/0:31", "--yes", "--assume-stopped")
+    age(place)
+    # What the edit has written itself is no sign.
+    invoke("skip", place, "orders/0:32", "--yes")
+
+
+def test_a_poison_record_of_a_batch_that_fails(tmp_path: Path) -> None:
+    place = ours(tmp_path / "orders", committed=1)
+    shown, _ = invoke("skip", place, "orders/0:24", "--yes")
+    assert "Batch 2 is planned and not done. The edit goes into it; the query does it first when it starts." in shown
+    assert "`evensplit skip orders/0:24`: default/orders/0: offset 24 is never read." in shown
+    assert shown_rows(shown) == [["default/orders/0", "30", "30", "1"]]
+    assert "Batch 2 was begun and not finished: the sink may have some of its records already." in shown
+    found = read_checkpoint(place)
+    ranges = batch_ranges(found.batches[-2].ours["0"], found.newest.ours["0"])
+    assert [part[1:] for part in ranges if part.split == KEY] == [(20, 24), (25, 30)]
+    story, _ = invoke("why", place, "orders/0")
+    assert "offsets 20 to 23 and 25 to 29 read by reader 0" in story
+
+
+def test_all_that_is_unread(place: Path, kafka: FakeKafka) -> None:
+    shown, _ = invoke("skip", place, "orders/0", "--yes")
+    assert shown_rows(shown) == [["default/orders/0", "30", "40", "10"]]
+    _, told = invoke("skip", place, "orders/0", code=1)
+    assert "default/orders/0 has nothing unread: its log ends at offset 40, and 40 is the next one" in told
+
+
+def test_a_range_far_ahead_is_pointed_out(place: Path) -> None:
+    shown, _ = invoke("skip", place, "orders/0:2000030-2000031")
+    assert "The batch reads 2,000,000 offsets at once, whatever the limits of the query" in shown
+
+
+@pytest.mark.parametrize(
+    "what, code, said",
+    [
+        ("orders/0:12", 1, "offset 12 was read by an earlier batch, so the sink has it; expected offsets from 30 on"),
+        ("orders/7:12", 1, "there is no partition orders/7 in the checkpoint; it has partitions of default/orders"),
+        ("orders/0:9-5", 2, "expected FROM at or before TO; found 9 and 5"),
+        ("orders:9", 2, "expected CLUSTER/TOPIC/PARTITION"),
+    ],
+)
+def test_what_cannot_be_skipped(place: Path, what: str, code: int, said: str) -> None:
+    assert said in invoke("skip", place, what, code=code)[1]
+
+
+def test_two_sources_of_one_topic_have_to_be_told_apart(tmp_path: Path) -> None:
+    place = checkpoint(tmp_path / "x", *[lines(one) * 2 for one in states()], committed=2)
+    for source in ("0", "1"):
+        put(place / "sources" / source / "0", b"\0v1\n{}")
+    _, told = invoke("skip", place, "orders/0:40", code=1)
+    assert "orders/0 is read by sources 0, 1 of the query; expected --source with one of them" in told
+    invoke("skip", place, "orders/0:40", "--source", "1", "--yes")
+    newest = read_checkpoint(place).newest.ours
+    assert (newest["0"].splits[KEY].position, newest["1"].splits[KEY].position) == (30, 41)
+    assert "expected one of evensplit's: 0, 1" in invoke("drop", place, "default", "--source", "5", code=2)[1]
+
+
+def test_drop(place: Path) -> None:
+    shown, _ = invoke("drop", place, "default/orders/1", "--yes")
+    assert shown_rows(shown) == [["default/orders/1", "25", "forgotten"]]
+    assert "What the options of the query still name of default/orders/1 is found again, as new" in shown
+    assert positions(place) == {"default/orders/0": 30}
+    assert "was forgotten: `evensplit drop default/orders/1`" in invoke("why", place, "orders/1")[0]
+    assert "no partition is left" in invoke("drop", place, "default", code=1)[1]
+    assert "expected CLUSTER, CLUSTER/TOPIC or" in invoke("drop", place, "a/b/c/d", code=2)[1]
+
+
+def test_rename_cluster(place: Path) -> None:
+    shown, _ = invoke("rename-cluster", place, "default", "eu", "--yes")
+    assert "`evensplit rename-cluster default eu`: cluster default is called eu." in shown
+    assert "The query has to call this cluster eu, in clusters or metadata." in shown
+    assert positions(place) == {"eu/orders/0": 30, "eu/orders/1": 25}
+    story, _ = invoke("why", place, "eu/orders/0")
+    assert "was called default/orders/0 before" in story
+    assert "expected 1 to" in invoke("rename-cluster", place, "eu", "a/b", code=2)[1]
+
+
+def test_a_fork_is_another_query_at_the_same_place(place: Path) -> None:
+    before = contents(place)
+    new = place.parent / "new"
+    shown, _ = invoke("fork", place, new)
+    assert f"With --yes, {new} becomes a copy of {place}." in shown
+    assert not new.exists()
+    shown, _ = invoke("fork", place, new, "--yes")
+    assert f"{new} is written. Start the second query with it; {place} stays as it is." in shown
+    assert contents(place) == before
+    assert query_id_of(new) not in ("", query_id_of(place))
+    after = contents(new)
+    assert {name for name, data in after.items() if before.get(name) != data} == {
+        "metadata",
+        ".metadata.crc",
+        "offsets/3",
+        "offsets/.3.crc",
+    }
+    assert positions(new) == positions(place)
+    assert "goes on in a copy of the checkpoint" in invoke("why", new, "orders/0")[0]
+    assert "is there already" in invoke("fork", place, new, "--yes", code=1)[1]
+    assert "has no edit that could be taken back" in invoke("undo", new, code=1)[1]
+
+
+def test_undo(place: Path) -> None:
+    before = contents(place)
+    assert "has no edit that could be taken back: its last batch is of a query" in invoke("undo", place, code=1)[1]
+    invoke("rewind", place, "--to", "batch:1", "--yes")
+    edited = contents(place)
+    shown, _ = invoke("undo", place)
+    assert "The last edit: `evensplit rewind --to batch:1`, of 20" in shown
+    assert "Nothing was written. With --yes, it is taken back." in shown
+    assert contents(place) == edited
+    assert document("undo", place, "--yes")["written"] is True
+    assert contents(place) == before
+
+
+def test_as_json(place: Path) -> None:
+    found = document("rewind", place, "--to", "batch:2")
+    notes = found.pop("notes")
+    assert len(notes) == 3
+    edit = found["sources"][0].pop("edit")
+    assert edit.pop("atMs") > 0
+    assert edit == {
+        "command": "rewind",
+        "said": "--to batch:2",
+        "jumps": [{"split": "default/orders/0", "at": 30, "to": 20}, {"split": "default/orders/1", "at": 25, "to": 10}],
+        "dropped": [],
+        "renamed": [],
+        "what": "`evensplit rewind --to batch:2`: 2 partitions go back, so 25 offsets are read again",
+    }
+    assert found == {
+        "checkpoint": str(place),
+        "batch": 3,
+        "isNew": True,
+        "written": False,
+        "obstacles": [],
+        "readAgain": 25,
+        "neverRead": 0,
+        "sources": [
+            {
+                "source": "0",
+                "partitions": [
+                    {
+                        "split": f"default/orders/{partition}",
+                        "next": at,
+                        "nextEdited": to,
+                        "readAgain": at - to,
+                        "neverRead": 0,
+                        "readByBatch": 0,
+                    }
+                    for partition, at, to in ((0, 30, 20), (1, 25, 10))
+                ],
+            }
+        ],
+    }
+
+
+def test_state_and_watermark_are_pointed_out(place: Path) -> None:
+    put(place / "commits" / "2", b'v1\n{"nextBatchWatermarkMs":1700000000000}')
+    shown, _ = invoke("rewind", place, "--to", "batch:1")
+    assert (
+        "The query keeps state: what is read again counts there once more, unless it is before its watermark, 2023-11-14 22:13:20, and so late"
+        in shown
+    )
+
+
+def test_many_partitions_have_a_row_for_each_topic(tmp_path: Path) -> None:
+    state = states()[2]
+    many = {
+        (key := SplitId("default", "orders", number)): state.splits[KEY]._replace(id=key, position=100 + number)
+        for number in range(60)
+    }
+    wide = EnumeratorState(2, state.clusters, many, state.settings, 1, True, (0, 1), revision=state.revision)
+    place = checkpoint(tmp_path / "x", lines(states()[0]), lines(wide), committed=1)
+    shown, _ = invoke("rewind", place, "--to", json.dumps({"orders": {str(number): 100 for number in range(60)}}))
+    assert [row.split()[:4] for row in shown.splitlines() if row.strip().startswith("default/orders")] == [
+        ["default/orders:", "59", "partitions", "7,670"]
+    ]
+
+
+def test_a_checkpoint_without_anything_of_evensplit(tmp_path: Path) -> None:
+    place = checkpoint(tmp_path / "x", ['{"t":{"0":5}}'], committed=0)
+    for arguments in (("rewind", place, "--to", "batch:0"), ("drop", place, "x"), ("fork", place, tmp_path / "y")):
+        assert "has no offset of evensplit, and so there is nothing to edit" in invoke(*arguments, code=1)[1]
