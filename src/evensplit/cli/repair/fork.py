@@ -44,7 +44,8 @@ def fork(checkpoint: Place, new: Place, yes: bool, assume_stopped: bool, form: s
     former = query_id_of(checkpoint) or "not known"
     outcome.notes.append(
         f"NEW belongs to a new query, with the id {query_id}; that of CHECKPOINT is {former}. From here on both read "
-        "the same records: give the second one another output, and another commitGroup"
+        "the same records: give the second one another output, and another commitGroup. Spark's file sinks (parquet, "
+        "json, …) take a new directory from batch 0 on alone: copy the directory of the first query for it"
     )
     outcome.notes.extend(f"{path} is left over from an attempt that was killed; remove it" for path in left_over(new))
     outcome.obstacles.extend(target_problems(checkpoint, new))

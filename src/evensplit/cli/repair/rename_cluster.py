@@ -29,9 +29,9 @@ def rename_command(
     """Give a cluster another id.
 
     In CHECKPOINT, the checkpointLocation of a query that has ended, the cluster OLD becomes NEW, with its positions and
-    owners. Do it before the query's options call it so. It is needed only where brokers tell no cluster id: all others
-    are found by that when their names change. The one cluster of a query without the options clusters and metadata is
-    called 'default'.
+    owners. Do it before the query's options call it so. It is needed only where the checkpoint does not have Kafka's id
+    of the cluster, as right after `evensplit migrate`: by that a query finds a cluster that is called otherwise. The
+    one cluster of a query without the options clusters and metadata is called 'default'.
     """
     problem = cluster_name_problem(after, "NEW")
     if problem:
