@@ -91,7 +91,7 @@ NEEDED = ("confluent_kafka", "pyspark")
 @click.option("--list", "listed", is_flag=True, help="List all nemeses, and end.")
 @form_option
 def chaos(checked: Path | None, listed: bool, form: str, directory: Path | None, **asked: Any) -> None:
-    """Run a job through faults of real brokers, network and Spark.
+    """Run a job through faults of brokers, network and Spark.
 
     Two Kafka clusters, a metadata service and Spark are started on this machine, writers write, and the faults of a
     schedule happen, alone and in company: brokers are killed, connections cut, topics deleted, drivers killed. A

@@ -29,7 +29,8 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError, EditRefused
 from tests.support.checkpoints import checkpoint, contents, put
 from tests.support.edited import lines, ours, states
-from tests.support.remotes import Killed, Life, all_in, fresh, mortal, put_all
+from tests.support.kills import Killed, Life, mortal
+from tests.support.remotes import all_in, fresh, put_all
 
 KEY = SplitId("default", "orders", 0)
 NOW_MS = 1_800_000_000_000

@@ -59,10 +59,20 @@ ROWS: dict[str, dict[int, tuple[str, ...]]] = {
         1: (f"doctor {LIVE}", "doctor -o metadata=NOT_THERE"),
         2: ("doctor -o readers=none", "doctor -o none"),
     },
+    "drop": {
+        0: ("drop KEPT east/orders --assume-stopped",),
+        1: ("drop KEPT east/orders", "drop KEPT none --assume-stopped", "drop NOT_THERE east", "drop SPARKS default"),
+        2: ("drop KEPT", "drop KEPT a/b/c/d"),
+    },
     "explain": {
         0: ("explain ES-101", "explain subscribe", "explain kafka.group.id"),
         1: ("explain ES-999", "explain subscirbe"),
         2: ("explain",),
+    },
+    "fork": {
+        0: ("fork KEPT NEW --assume-stopped", "fork KEPT NEW --assume-stopped --yes"),
+        1: ("fork KEPT NEW", "fork KEPT SPARKS --assume-stopped", "fork NOT_THERE NEW"),
+        2: ("fork KEPT",),
     },
     "inspect": {
         0: ("inspect KEPT",),
@@ -84,16 +94,35 @@ ROWS: dict[str, dict[int, tuple[str, ...]]] = {
         1: ("plan NOT_THERE", f"plan {LIVE}", "plan KEPT --lag", f"plan KEPT {LIVE}", "plan -o metadata=NOT_THERE"),
         2: ("plan", "plan KEPT --source none", "plan -o readers=none"),
     },
+    "rename-cluster": {
+        0: ("rename-cluster KEPT east north --assume-stopped",),
+        1: ("rename-cluster KEPT none west --assume-stopped", "rename-cluster NOT_THERE east west"),
+        2: ("rename-cluster KEPT east", "rename-cluster KEPT east a/b"),
+    },
     "report": {
         0: ("report KEPT -o REPORT",),
         1: ("report NOT_THERE -o REPORT", "report KEPT -o NOT_THERE/report.html", "report KEPT -o REPORT --lag"),
         2: ("report KEPT", "report KEPT -o REPORT --cluster east"),
     },
+    "rewind": {
+        0: ("rewind KEPT --to batch:1 --assume-stopped",),
+        1: ("rewind KEPT --to batch:1", "rewind KEPT --to 2h", "rewind KEPT --to batch:99", "rewind NOT_THERE --to 2h"),
+        2: ("rewind KEPT", "rewind KEPT --to yesterday", "rewind KEPT --to 2h --source none"),
+    },
     "simulate": {0: ("simulate --events 5",), 1: ("simulate --events 6",), 2: ("simulate --seeds 0",)},
+    "skip": {
+        0: ("skip KEPT orders/0:100000 --assume-stopped",),
+        1: ("skip KEPT orders/0:1", "skip KEPT orders/0", "skip NOT_THERE orders/0:1"),
+        2: ("skip KEPT", "skip KEPT orders"),
+    },
     "top": {
         0: ("top KEPT --once",),
         1: ("top NOT_THERE --once", "top KEPT --once --lag", "top KEPT --lag", "top KEPT --once --lag --format json"),
         2: ("top KEPT --source none", "top KEPT --cluster east"),
+    },
+    "undo": {
+        1: ("undo KEPT", "undo NOT_THERE"),
+        2: ("undo",),
     },
     "why": {
         0: ("why KEPT east/orders/0",),
@@ -106,6 +135,7 @@ ROWS: dict[str, dict[int, tuple[str, ...]]] = {
 ELSEWHERE = {
     ("broker", 0): "kafka/test_local_kafka.py::test_the_command_runs_brokers_until_ctrl_c",
     ("dashboard", 0): "unit/cli/test_cli_dashboard.py::test_the_command_serves_and_follows_until_ctrl_c",
+    ("undo", 0): "unit/cli/test_cli_repair.py::test_undo",
     ("completion", 1): "unit/cli/test_cli_exit_codes.py::test_an_output_that_nobody_reads",
 }
 """What takes more than a call."""

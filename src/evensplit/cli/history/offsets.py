@@ -58,7 +58,7 @@ def offsets(
     options: tuple[str, ...],
     form: str | None,
 ) -> None:
-    """Print the next offsets that the query of CHECKPOINT will read.
+    """Print the next offsets that a query will read.
 
     CHECKPOINT is the checkpointLocation of a query (a path, or a URL as s3a://bucket/orders), which may be running,
     with evensplit or with Spark's own Kafka source. Each line is JSON for the option `startingOffsets`, given as text

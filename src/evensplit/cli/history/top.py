@@ -89,7 +89,7 @@ def top(
     once: bool,
     form: str,
 ) -> None:
-    """Follow a query: its clusters, readers and slowest partitions.
+    """Follow a query: clusters, readers, slowest partitions.
 
     CHECKPOINT is the checkpointLocation of the query (a path, or a URL as s3a://bucket/orders); it is read every
     second, and shows each batch as soon as Spark has planned it. Rates are over the last batches. A checkpoint has no
