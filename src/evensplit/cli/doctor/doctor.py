@@ -6,15 +6,19 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 from rich.console import Console
 from rich.text import Text
 
+from evensplit.cli.doctor.checkpoint import CheckpointLook
 from evensplit.cli.doctor.cluster import Wanted, cluster_findings
 from evensplit.cli.doctor.findings import Finding, Status, Step, taken
 from evensplit.cli.doctor.local import local_findings
+from evensplit.cli.doctor.start import Given, StartLook
+from evensplit.cli.doctor.written import format_findings
 from evensplit.cli.live.next_batch import clusters_named, names_clusters
 from evensplit.cli.usage import end_with, ending, form_option, options_of, source_options, wrong_options
 from evensplit.core.model import TopicPattern
@@ -22,6 +26,7 @@ from evensplit.core.state.offset_strategies import Committed, parts
 from evensplit.core.text import counted, plain
 from evensplit.spark.options.parse import SourceOptions, parse_options
 from evensplit.spark.options.per_cluster import SUBSCRIPTIONS, ClusterOptions
+from evensplit.spark.options.spec.clusters import METADATA
 from evensplit.typed.schema import parse_struct
 
 if TYPE_CHECKING:
@@ -41,18 +46,29 @@ _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "bold re
         "evensplit doctor -o kafka.bootstrap.servers=broker:9092",
         "evensplit doctor -o metadata=clusters.yaml --format json",
         "evensplit doctor --sink -o kafka.bootstrap.servers=broker:9092",
+        "evensplit doctor --checkpoint /checkpoints/orders -o kafka.bootstrap.servers=broker:9092 -o subscribe=orders",
     )
 )
 @source_options
 @click.option("--sink", is_flag=True, help="The options are those of a streaming query that writes.")
+@click.option(
+    "--checkpoint",
+    type=click.Path(path_type=Path),
+    metavar="CHECKPOINT",
+    help="Also say what this version, and the options, would change in a query's checkpoint.",
+)
+@click.option("--source", metavar="SOURCE", help="The source in CHECKPOINT, if the query has several.")
 @form_option
-def doctor(given: tuple[str, ...], sink: bool, form: str) -> None:
+def doctor(given: tuple[str, ...], sink: bool, checkpoint: Path | None, source: str | None, form: str) -> None:
     """Check what a query needs, and how to fix what is missing.
 
     Without options, it checks this machine: Java, PySpark, pyarrow, the kernel, the workers' Python and its
     address. With the options of a query, it also checks each cluster: name, connection, TLS and login of each bootstrap
     server, the addresses that brokers advertise, and access to the topics and consumer groups. Topics may be left out.
     With --sink: whether the query could write there, the ledger, the timeouts of transactions, and those that are open.
+    With --checkpoint, the checkpointLocation of a query, it says what that holds, whether this version can go on from
+    it, the format that it would write there, and whether an older version could go on from that. With the options as
+    well, it says what would be different when the query starts: settings, clusters, topics, and owners.
     No record is read, nothing is written or committed, and no secret is printed.
     """
     said = options_of(given)
@@ -60,7 +76,11 @@ def doctor(given: tuple[str, ...], sink: bool, form: str) -> None:
         raise click.UsageError(
             "--sink needs the options of the query: -o kafka.bootstrap.servers=host:port, for example"
         )
-    looks = (_sink_findings(said) if sink else _cluster_findings(_options(said))) if said else iter(())
+    if sink and checkpoint is not None:
+        raise click.UsageError("--checkpoint is compared with the options of a query that reads; leave --sink out")
+    if source is not None and checkpoint is None:
+        raise click.UsageError("--source is for a CHECKPOINT; leave it out, or give --checkpoint")
+    looks = _looks(said, sink=sink, kept=None if checkpoint is None else CheckpointLook(checkpoint, source))
     console = Console(highlight=False)
     found: list[Finding] = []
     for one in chain(local_findings(), looks):
@@ -77,11 +97,51 @@ def doctor(given: tuple[str, ...], sink: bool, form: str) -> None:
     end_with(not counts[Status.FAILED])
 
 
+def _looks(said: Mapping[str, str], *, sink: bool, kept: CheckpointLook | None) -> Iterator[Finding]:
+    """What is looked at besides this machine. Raises click.UsageError, and before any of it."""
+    if kept is None:
+        return (_sink_findings(said) if sink else _cluster_findings(_options(said))) if said else iter(())
+    given = _given(said) if said else None
+    asked = _cluster_findings(given.options) if given is not None and given.clusters else iter(())
+    return chain(kept.findings(), asked, _start_findings(kept, given))
+
+
+def _start_findings(look: CheckpointLook, given: Given | None) -> Iterator[Finding]:
+    """What would change in what was found, for each source of it."""
+    if given is not None and len(look.kept) > 1:
+        names = " or ".join(one.source for one in look.kept)
+        yield Finding(
+            "start of the query",
+            "options",
+            Status.SKIPPED,
+            f"not compared, since the query has several sources: add --source {names}",
+        )
+        given = None
+    for kept in look.kept:
+        after = kept.state
+        if given is not None:
+            start = StartLook(kept, given)
+            yield from start.findings()
+            after = start.after
+        yield from format_findings(kept, after, None if given is None else given.options)
+
+
+def _given(said: Mapping[str, str]) -> Given:
+    """The options for a checkpoint, which may be some of those of the query. Raises click.UsageError."""
+    names = {name.lower() for name in said}
+    topics = not names.isdisjoint({METADATA.name, *map(str.lower, SUBSCRIPTIONS)})
+    if names_clusters(said):
+        return Given(said, _options(said), clusters=True, topics=topics)
+    with wrong_options():
+        # Stands in for the options that name clusters, which the checkpoint has.
+        return Given(said, parse_options({**said, METADATA.name: "checkpoint"}), clusters=False, topics=False)
+
+
 def _options(said: Mapping[str, str]) -> SourceOptions:
     """The options, where clusters without topics have `ANY`. Raises click.UsageError."""
     names = {name.lower() for name in said}
     with wrong_options():
-        if names.isdisjoint({"metadata", *map(str.lower, SUBSCRIPTIONS)}) and names_clusters(said):
+        if names.isdisjoint({METADATA.name, *map(str.lower, SUBSCRIPTIONS)}) and names_clusters(said):
             return parse_options({**said, "subscribePattern": ANY})
         return parse_options(said)
 
