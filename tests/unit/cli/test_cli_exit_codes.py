@@ -55,9 +55,14 @@ ROWS: dict[str, dict[int, tuple[str, ...]]] = {
         2: ("dashboard KEPT --port -1", "dashboard KEPT --host 0.0.0.0", "dashboard KEPT --source none"),
     },
     "doctor": {
-        0: ("doctor",),
-        1: (f"doctor {LIVE}", "doctor -o metadata=NOT_THERE"),
-        2: ("doctor -o readers=none", "doctor -o none"),
+        0: (
+            "doctor",
+            "doctor --checkpoint KEPT",
+            "doctor --checkpoint KEPT -o readers=2",
+            "doctor --checkpoint SPARKS",
+        ),
+        1: (f"doctor {LIVE}", "doctor -o metadata=NOT_THERE", "doctor --checkpoint NOT_THERE"),
+        2: ("doctor -o readers=none", "doctor -o none", "doctor --source 0", "doctor --checkpoint KEPT -o none"),
     },
     "drop": {
         0: ("drop KEPT east/orders --assume-stopped",),

@@ -46,7 +46,7 @@ _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "bold re
         "evensplit doctor -o kafka.bootstrap.servers=broker:9092",
         "evensplit doctor -o metadata=clusters.yaml --format json",
         "evensplit doctor --sink -o kafka.bootstrap.servers=broker:9092",
-        "evensplit doctor --checkpoint /checkpoints/orders -o kafka.bootstrap.servers=broker:9092 -o subscribe=orders",
+        "evensplit doctor --checkpoint /checkpoints/orders -o metadata=clusters.yaml",
     )
 )
 @source_options
@@ -128,10 +128,10 @@ def _start_findings(look: CheckpointLook, given: Given | None) -> Iterator[Findi
 
 def _given(said: Mapping[str, str]) -> Given:
     """The options for a checkpoint, which may be some of those of the query. Raises click.UsageError."""
-    names = {name.lower() for name in said}
-    topics = not names.isdisjoint({METADATA.name, *map(str.lower, SUBSCRIPTIONS)})
     if names_clusters(said):
-        return Given(said, _options(said), clusters=True, topics=topics)
+        options = _options(said)
+        topics = all(cluster.subscription != TopicPattern(ANY) for cluster in options.clusters)
+        return Given(said, options, clusters=True, topics=topics)
     with wrong_options():
         # Stands in for the options that name clusters, which the checkpoint has.
         return Given(said, parse_options({**said, METADATA.name: "checkpoint"}), clusters=False, topics=False)

@@ -67,7 +67,14 @@ class StartLook:
         yield from differ
         if not differ:
             yield Finding(WHERE, "options", Status.OK, "those that a checkpoint keeps are as they are in it")
-        schemas = taken(WHERE, Step("schemas", self._schemas, ""))
+        schemas = taken(
+            WHERE,
+            Step(
+                "schemas",
+                self._schemas,
+                "give the former schema and format, or say that another one is meant: acceptSchema",
+            ),
+        )
         yield schemas
         if self._given.clusters:
             yield taken(WHERE, Step("clusters", self._clusters_named, "check the option metadata, and what it names"))
