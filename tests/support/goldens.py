@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ from evensplit.core.machine.events import (
     TimePassed,
 )
 from evensplit.core.model import EpochStart, ListedPartition, Split, SplitId
-from evensplit.core.state.codec import decode
+from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.reader_schema import ReaderSchema
 from evensplit.core.state.settings import DECLARE
 from evensplit.core.state.state import EnumeratorState
+from evensplit.spark.options.parse import parse_options
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.enumeration import run
 
@@ -49,6 +52,21 @@ def document(name: str) -> dict[str, Any]:
 
 def golden(name: str) -> EnumeratorState:
     return decode(document(name))
+
+
+def written_now() -> Mapping[str, dict[str, Any]]:
+    """Name -> an offset as it is written now: what the next batch makes of each golden one, and settings that are
+    written only where they are not the default."""
+    usual = golden("v4/usual.json")
+    schema = ReaderSchema('["struct",[["a","long"]]]', "", "json", "none")
+    default = parse_options({"kafka.bootstrap.servers": "east:1", "subscribe": "orders"}).settings
+    settings = {
+        "the defaults of a query": default,
+        "readerOffsetsMin": replace(usual.settings, reader_offsets_min=250),
+        "valueSchema": replace(usual.settings, value_schema=schema),
+    }
+    after = {f"after {name}": encode(next_batch(golden(name))) for name in GOLDEN}
+    return {**after, **{f"with {name}": encode(replace(usual, settings=one)) for name, one in settings.items()}}
 
 
 def is_read(state: EnumeratorState, split: Split) -> bool:
