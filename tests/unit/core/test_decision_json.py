@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,6 +70,14 @@ def test_what_is_written_is_read_again(decision: Decision) -> None:
     data = encode_decision(decision)
     assert decode_decision(data) == decision
     assert encode_decision(decode_decision(data)) == data
+
+
+def test_a_decision_is_written_as_it_has_always_been() -> None:
+    """Another version of evensplit reads it when it goes on with the query, and `evensplit audit` when it is asked."""
+    given_up = replace(ONE, given_up=(Transaction("west", "p.q.h-1", 4, 0, ()),))
+    golden = Path(__file__).parents[2] / "data" / "ledger" / "v1.json"
+    assert encode_decision(given_up).decode() == golden.read_text().strip()
+    assert decode_decision(golden.read_bytes().strip()) == given_up
 
 
 def test_what_was_given_up_is_without_what_it_has_written() -> None:

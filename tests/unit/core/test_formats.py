@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from evensplit.core.batch.plan import batch_ranges
-from evensplit.core.model import Split
+from evensplit.core.machine.events import SettingsChanged
+from evensplit.core.model import Held, Split, SplitId
 from evensplit.core.state.codec import SIGNATURE, VERSION, decode, encode
-from evensplit.core.state.state import as_named
+from evensplit.core.state.state import EnumeratorState, as_named
+from tests.support.enumeration import run
 from tests.support.goldens import AFTER, GOLDEN, document, golden, is_read, next_batch, planned_ends
 
 
@@ -78,3 +82,28 @@ def test_the_batch_after_that_goes_on_as_well(name: str) -> None:
         if end > (once.splits[key].position or 0)
     }
     assert twice.revision == once.revision + 1
+
+
+def test_what_held_a_batch_passes_with_the_next_and_the_rest_of_format_5_stays() -> None:
+    """So whether an older version can go on may change with each batch, and is settled once these values are there."""
+    before = golden("v4/usual.json")
+    after = next_batch(replace(before, held=(Held("maxOffsetsPerTrigger"),)))
+    assert (encode(after)[SIGNATURE], after.held) == (4, ())
+    for name, one in (
+        ("reachedMs", replace(before, reached_ms=5)),
+        ("recordBytes", replace(before, splits=_with(before, record_bytes=7))),
+    ):
+        assert name in json.dumps(encode(next_batch(next_batch(one))))
+
+
+def test_without_balance_by_rate_nothing_of_it_is_left() -> None:
+    before = golden("v5/unusual.json")
+    before = replace(before, reached_ms=None, held=(), splits=_with(before, record_bytes=0))
+    assert encode(before)[SIGNATURE] == 5
+    settings = replace(before.settings, balance="count", gain_percent=2, moves_per_hour=None, capacities=())
+    after, _ = run(SettingsChanged(settings, dict(before.eligible)), state=before)
+    assert encode(after)[SIGNATURE] == 4
+
+
+def _with(state: EnumeratorState, **values: Any) -> dict[SplitId, Split]:
+    return {key: split._replace(**values) for key, split in state.splits.items()}
