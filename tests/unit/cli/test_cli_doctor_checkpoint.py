@@ -131,9 +131,9 @@ def test_a_batch_that_is_not_done_is_planned_again_and_needs_the_offsets_before_
     )
     assert "formats 1 to 5" in found["checkpoint: older versions"]["found"]
     (place / "offsets" / "4").unlink()
-    missing = findings(place, code=1)["checkpoint: newest batch"]
-    assert (missing["status"], missing["id"]) == ("failed", "ES-401")
-    assert "without which Spark does not start" in missing["found"]
+    missing = findings(place)["checkpoint: newest batch"]
+    assert missing["status"] == "warning"
+    assert missing["found"].endswith("without which Spark starts only with asyncProgressTrackingEnabled")
     one = write(tmp_path / "one", history(1), committed=False)
     assert "from where the query began" in findings(one)["checkpoint: newest batch"]["found"]
 
@@ -145,7 +145,16 @@ def test_a_copy_of_the_two_directories_is_enough_for_a_look_and_not_to_go_on(tmp
     found = findings(place)
     assert found["checkpoint: files"]["status"] == "warning"
     assert "start the query with the whole checkpoint" in found["checkpoint: files"]["cure"]
-    assert found["checkpoint: newest batch"]["status"] == "ok"
+    assert "batch 5 is done" in found["checkpoint: newest batch"]["found"]
+
+
+def test_a_source_that_another_one_has_taken_over_since(tmp_path: Path) -> None:
+    place = write(tmp_path / "kept", history())
+    write_batch(place, 6, '{"orders":{"0":7}}', at_ms=0)
+    found = findings(place)
+    assert found["checkpoint: state"]["status"] == "warning"
+    assert "the last one of evensplit is of batch 5" in found["checkpoint: state"]["found"]
+    assert "checkpoint: format" not in found
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evensplit.checkpoint.checkpoint import Kind, read_checkpoint
-from evensplit.checkpoint.files import RESTORE, is_there, read_checked
+from evensplit.checkpoint.files import is_there, read_checked
 from evensplit.checkpoint.formats import format_of
 from evensplit.checkpoint.offset_file import OffsetFile
 from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
@@ -126,21 +126,21 @@ class CheckpointLook:
         log = self._known
         newest = log.files[-1].batch
         before = newest - 1
-        if newest and before not in [file.batch for file in log.files] and not self._starts_without_it():
-            raise CheckpointCorrupt(
-                f"the offsets of batch {before} are not there; expected those of the batch before the newest one, "
-                f"{newest}, without which Spark does not start. {RESTORE}"
-            )
         if log.committed:
-            return f"batch {newest} is done; the query goes on with batch {newest + 1}"
-        begin = f"the end of batch {before}" if newest else "where the query began"
-        return (
-            f"batch {newest} is planned and not done: it is planned again, by this version, from {begin} to its own "
-            "end, and nothing new is read before that"
-        )
-
-    def _starts_without_it(self) -> bool:
-        return self._known.committed and not is_there(self._path / "metadata")
+            said = f"batch {newest} is done; the query goes on with batch {newest + 1}"
+        else:
+            begin = f"the end of batch {before}" if newest else "where the query began"
+            said = (
+                f"batch {newest} is planned and not done: it is planned again, by this version, from {begin} to its "
+                "own end, and nothing new is read before that"
+            )
+        if newest and before not in [file.batch for file in log.files]:
+            raise Doubt(
+                f"{said}. The offsets of batch {before} are not there, without which Spark starts only with "
+                "asyncProgressTrackingEnabled",
+                "nothing, if the query runs with that; otherwise restore the file from a copy of the checkpoint",
+            )
+        return said
 
     def _spark(self) -> str:
         newest = self._known.files[-1]
@@ -167,6 +167,13 @@ class CheckpointLook:
     def _state(self, source: str) -> str:
         log = self._known
         files = [file for file in log.files if source in file.ours]
+        newest_batch = log.files[-1].batch
+        if files[-1].batch != newest_batch:
+            raise Doubt(
+                f"batch {newest_batch} has an offset of another source there; the last one of evensplit is of batch "
+                f"{files[-1].batch}",
+                "see `evensplit offsets` for where the query stands, and `evensplit migrate` to take it over again",
+            )
         formats = {file.batch: format_of(file.ours[source]) for file in files}
         try:
             newest = files[-1].end(source)
@@ -181,7 +188,6 @@ class CheckpointLook:
                 "to stay with this version, go on from a copy of the checkpoint from before",
                 error.id,
             ) from None
-        batch = log.files[-1].batch
         self.kept.append(
             Kept(
                 source,
@@ -190,7 +196,7 @@ class CheckpointLook:
                 tuple(file.batch for file in (files[-1:] if log.committed else files[-2:])),
                 files[-1].ours[source],
                 newest.state,
-                batch + 1,
+                newest_batch + 1,
             )
         )
         return _content(newest.state, files[-1], source)
