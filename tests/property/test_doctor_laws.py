@@ -64,6 +64,7 @@ def number(pattern: str, text: str) -> int:
     return int(found[1]) if found else 0
 
 
+@pytest.mark.lengthy
 @settings(max_examples=25, deadline=None)
 @given(
     readers=st.integers(1, 5),
@@ -100,6 +101,7 @@ def test_owners_new_partitions_and_format_are_as_foretold(
     assert version == 4 or limit
 
 
+@pytest.mark.lengthy
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_whatever_is_in_the_files_it_says_so_and_writes_nothing(data: st.DataObject) -> None:
