@@ -54,12 +54,10 @@ import importlib, json, sys
 codec = importlib.import_module(sys.argv[1])
 
 def told(state):
-    return [
-        [str(key), split.position, split.owner, split.removed_at_ms, split.finished]
-        for key, split in state.splits.items()
-    ] if hasattr(next(iter(state.splits.values())), "removed_at_ms") else [
-        [str(key), split.position, split.owner, None, False] for key, split in state.splits.items()
-    ]
+    def one(key, split):
+        removed, finished = getattr(split, "removed_at_ms", None), getattr(split, "finished", False)
+        return [str(key), split.position, split.owner, removed, finished]
+    return [one(key, split) for key, split in state.splits.items()]
 
 def next_batch(state):
     from evensplit.core.machine.enumerator import step

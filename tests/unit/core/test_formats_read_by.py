@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 
-from evensplit.core.state.codec import SIGNATURE, VERSION
+from evensplit.core.state.codec import SIGNATURE, VERSION, encode
+from evensplit.core.state.state import EnumeratorState
+from evensplit.testing.sim import Rules, simulate
 from tools import old_formats
 from tools.old_formats import EVIDENCE, GOES_ON, READ, VERSIONS, digest, offsets
 
 TOLD: dict[str, dict[str, str]] = json.loads(EVIDENCE.read_text())["offsets"]
 
+SEEDS = 40
 UNKNOWN, DAMAGED = "CheckpointVersionUnknown", "CheckpointCorrupt"
 
 ON = (READ, GOES_ON)
@@ -91,3 +94,26 @@ def test_earlier_versions_do_what_is_written_down() -> None:
     if lacking:
         pytest.skip(f"a clone without the versions that know formats {', '.join(lacking)}: there is the evidence alone")
     assert old_formats.main(["--check"]) == 0
+
+
+@pytest.mark.slow
+def test_earlier_versions_do_as_promised_with_all_that_simulated_queries_write() -> None:
+    """Hundreds of offsets of queries whose clusters lie, whose readers fail and whose drivers die."""
+    written: dict[str, dict[str, Any]] = {}
+
+    def encoded(state: EnumeratorState) -> dict[str, Any]:
+        found = encode(state)
+        written[found["check"]] = found
+        return found
+
+    for seed in range(SEEDS):
+        simulate(seed, 300, Rules(encode=encoded))
+    formats = {one[SIGNATURE] for one in written.values()}
+    assert formats == {4, 5}
+    assert len(written) > 500
+    for name in ("4", "5"):
+        if not old_formats.has(VERSIONS[name]):
+            pytest.skip(f"a clone without the version that knows format {name}")
+        found = old_formats.verdicts_of(VERSIONS[name], written)
+        wrong = {check: one for check, one in found.items() if one not in PROMISED[written[check][SIGNATURE]][name]}
+        assert wrong == {}
