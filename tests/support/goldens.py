@@ -121,13 +121,13 @@ def _listed(splits: Sequence[Split]) -> tuple[ListedPartition, ...]:
 
 
 class Restored(FakeKafka):
-    """A cluster with the topics that a state has of it, by their ids and epochs, and `NEW` records in each partition
+    """A cluster with the topics that a state has of it, by their ids and epochs, and `new` records in each partition
     that is to be read."""
 
-    def __init__(self, name: str, state: EnumeratorState) -> None:
+    def __init__(self, name: str, state: EnumeratorState, new: int = NEW) -> None:
         super().__init__(name, cluster_id=state.clusters[name].kafka_id or f"kafka-{name}")
         mine = [split for key, split in state.splits.items() if key.cluster == name and split.removed_at_ms is None]
-        ends = new_ends(state)
+        ends = {key: end - NEW + new for key, end in new_ends(state).items()}
         for split in mine:
             topic, number = split.id.topic, split.id.partition
             if topic not in self._topics:
@@ -139,7 +139,7 @@ class Restored(FakeKafka):
             self._topics[topic].logs[number].epochs = [EpochStart(split.epoch or 0, 0)]
 
 
-def clusters_of(state: EnumeratorState) -> Mapping[str, Restored]:
-    """Those that are to be read, by name."""
+def clusters_of(state: EnumeratorState, new: int = NEW) -> Mapping[str, Restored]:
+    """Those that are to be read, by name, each with so many new records in every partition."""
     there = [name for name, one in state.clusters.items() if one.bootstrap_servers and one.removed_at_ms is None]
-    return {name: Restored(name, state) for name in there}
+    return {name: Restored(name, state, new) for name in there}

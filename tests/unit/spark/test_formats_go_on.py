@@ -8,15 +8,15 @@ from evensplit.core.model import SplitId
 from evensplit.core.state.codec import SIGNATURE, encode
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import EnumeratorState, new_losses
-from tests.support.goldens import GOLDEN, clusters_of, golden, planned_ends
+from tests.support.goldens import GOLDEN, NEW, clusters_of, golden, planned_ends
 from tests.support.hosts import Source, ranges, restored
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
-def host(before: EnumeratorState, pattern: str = ".") -> Source:
-    """What reads the topics of the clusters that are there."""
-    return Source(*clusters_of(before).values(), subscribePattern=pattern)
+def host(before: EnumeratorState, pattern: str = ".", new: int = NEW) -> Source:
+    """What reads the topics of the clusters that are there, with so many new records in each partition."""
+    return Source(*clusters_of(before, new).values(), subscribePattern=pattern)
 
 
 def expected(before: EnumeratorState) -> dict[str, tuple[int, int]]:
@@ -52,6 +52,17 @@ def test_readers_keep_what_they_had(name: str) -> None:
     after = host(before, "orders").plan(before)
     keys = [SplitId("east", "orders", partition) for partition in range(3)]
     assert [after.splits[key].owner for key in keys] == [before.splits[key].owner for key in keys] == [0, 1, 0]
+
+
+def test_where_nothing_is_new_an_older_format_ends_with_an_empty_batch_that_has_leader_epochs() -> None:
+    before = golden("v3/default.json")
+    after = host(before, new=0).plan(before)
+    assert ranges(before, after) == {}
+    assert after is not before
+    assert encode(after)[SIGNATURE] == 4
+    assert all(split.epoch is not None for split in after.splits.values() if split.active)
+    again = host(before, new=0).plan(restored(after))
+    assert encode(again) == encode(after), "and that is all"
 
 
 def test_the_settings_are_those_of_the_options_and_no_longer_those_of_the_checkpoint() -> None:
