@@ -10,13 +10,14 @@ from evensplit.core.state.codec import SIGNATURE
 OLDEST_WRITTEN = 4
 """The format of an offset that has nothing of a later one."""
 
-PASSING = "held"
-"""The one value that belongs to a batch alone: the next one that reads anything has its own, or none."""
+HELD = "held"
+PASSING = frozenset({HELD})
+"""The values that belong to a batch alone: the next one that reads anything has its own, or none."""
 
 ADDED: Mapping[int, Mapping[str, str]] = {
     5: {
         "reachedMs": "the time that was reached, with alignment",
-        PASSING: "the limits that held the last batch back",
+        HELD: "the limits that held the last batch back",
         "balance": "balance=rate",
         "rebalanceGain": "rebalanceGain",
         "movesPerHour": "rebalanceMovesPerHour",
@@ -40,6 +41,12 @@ def needing(document: Mapping[str, Any]) -> Mapping[int, tuple[str, ...]]:
     """Format -> the names in an offset that need it, in the order of `ADDED`; empty if the oldest one has all of it."""
     there = frozenset(_names(document))
     found = {version: tuple(name for name in names if name in there) for version, names in ADDED.items()}
+    return {version: names for version, names in found.items() if names}
+
+
+def lasting(document: Mapping[str, Any]) -> Mapping[int, tuple[str, ...]]:
+    """The same without what passes with the next batch."""
+    found = {version: tuple(one for one in names if one not in PASSING) for version, names in needing(document).items()}
     return {version: names for version, names in found.items() if names}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evensplit.checkpoint.formats import OLDEST_WRITTEN, PASSING, format_of, needing, told
+from evensplit.checkpoint.formats import HELD, OLDEST_WRITTEN, format_of, lasting, needing, told
 from evensplit.cli.doctor.checkpoint import Kept, format_spans
 from evensplit.cli.doctor.findings import Finding, Status
 from evensplit.core.state.codec import encode
@@ -20,8 +20,10 @@ def format_findings(kept: Kept, after: EnumeratorState, options: SourceOptions |
     `after`: the state of the next batch if it read nothing. `options`: those of the query that were said; None: none.
     """
     now = format_of(kept.document)
-    lasting, why = _written(after)
-    then, reason = (max(lasting), f"it has {why}") if lasting else (OLDEST_WRITTEN, "nothing in it needs a later one")
+    staying = lasting(encode(after))
+    then = max(staying, default=OLDEST_WRITTEN)
+    names = tuple(name for one in staying.values() for name in one)
+    reason = f"it has {told(names)}" if names else "nothing in it needs a later one"
     first = f"batch {kept.next_batch}"
     said = f"the newest batch is in format {now}; from {first} on, format {then} is written, since {reason}"
     for version, names in needing({"clusters": {}, **dict.fromkeys(_to_come(kept.state, options))}).items():
@@ -31,26 +33,17 @@ def format_findings(kept: Kept, after: EnumeratorState, options: SourceOptions |
     yield _older(kept, max(now, *(kept.formats[batch] for batch in kept.needed)), then, first)
 
 
-def _written(after: EnumeratorState) -> tuple[list[int], str]:
-    """The formats later than the oldest one that the values need which do not pass with the next batch, and these."""
-    found = {
-        version: tuple(name for name in names if name != PASSING) for version, names in needing(encode(after)).items()
-    }
-    lasting = {version: names for version, names in found.items() if names}
-    return list(lasting), told(tuple(name for names in lasting.values() for name in names))
-
-
 def _to_come(state: EnumeratorState, options: SourceOptions | None) -> list[str]:
     """The names of values that a batch can bring. `options`: those that were said; None: nothing was."""
     # Limits are not in a checkpoint; one that held the last batch may still be there.
-    found = [PASSING] if state.held else []
+    found = [HELD] if state.held else []
     if options is None:
         return found
     limits = options.limits
     if limits.alignment_ms is not None:
         found.append("reachedMs")
     if limits.alignment_ms is not None or limits.batch:
-        found.append(PASSING)
+        found.append(HELD)
     if limits.bytes:
         found.append("recordBytes")
     return found
