@@ -25,6 +25,7 @@ ADDED: dict[int, dict[str, Any]] = {
     3: {"plan": "whole", "generation": 1, "tasksMin": 2},
     4: {"plan": "whole", "generation": 1, "revision": 7},
     5: {"plan": "whole", "generation": 1, "revision": 7, "held": [["maxOffsetsPerTrigger", ""]]},
+    6: {"plan": "whole", "generation": 1, "revision": 7, "edits": [{"command": "fork", "said": "copy", "atMs": 5}]},
 }
 """Format -> what an offset in it has besides readers, policy and clusters."""
 

@@ -10,8 +10,8 @@ from evensplit.core.state.codec import SIGNATURE
 OLDEST_WRITTEN = 4
 """The format of an offset that has nothing of a later one."""
 
-HELD = "held"
-PASSING = frozenset({HELD})
+HELD, EDITS = "held", "edits"
+PASSING = frozenset({HELD, EDITS})
 """The values that belong to a batch alone: the next one that reads anything has its own, or none."""
 
 ADDED: Mapping[int, Mapping[str, str]] = {
@@ -27,6 +27,7 @@ ADDED: Mapping[int, Mapping[str, str]] = {
         "rate": "rates of partitions, with balance=rate",
         "recordBytes": "the size of records, with maxBytesPerTrigger",
     },
+    6: {EDITS: "what commands such as evensplit rewind have changed in that batch"},
 }
 """Format -> the names in an offset that only this one and later ones have -> what they are."""
 

@@ -11,8 +11,9 @@ from types import MappingProxyType
 
 import pytest
 
-from evensplit.core.model import Cause, ClusterState, Held, Loss, Split, SplitId
+from evensplit.core.model import Cause, ClusterState, Held, Loss, Split, SplitId, Topic
 from evensplit.core.state.codec import SIGNATURE, decode, encode, revision_of, same
+from evensplit.core.state.edits import Edit, Jump
 from evensplit.core.state.observation import Report, decode_report, encode_report, lag
 from evensplit.core.state.state import EnumeratorState, Session
 from tests.support.offset_states import LOSSES, example, through_json, unusual, unusual_now, usual, usual_now
@@ -94,11 +95,23 @@ def unusual_v5() -> EnumeratorState:
     )
 
 
+def usual_v6() -> EnumeratorState:
+    """The same as `usual_v5` in which something was edited."""
+    key = SplitId("east", "orders", 0)
+    rewound = Edit("rewind", "--to 2h", 1_700_000_000_000, (Jump(key, 120, 60),))
+    dropped = Edit("drop", "east/clicks", 1_700_000_000_001, dropped=(Topic("east", "clicks"),))
+    renamed = Edit("rename-cluster", "eu west", 1_700_000_000_002, renamed=(("eu", "west"),))
+    splits = dict(usual_v5().splits)
+    splits[key] = splits[key]._replace(position=60)
+    return replace(usual_v5(), splits=MappingProxyType(splits), edits=(rewound, dropped, renamed))
+
+
 NOW = [
     ("v4/usual.json", usual_v4()),
     ("v4/unusual.json", unusual_v4()),
     ("v5/usual.json", usual_v5()),
     ("v5/unusual.json", unusual_v5()),
+    ("v6/usual.json", usual_v6()),
 ]
 ONLY_IN_V5 = (
     *("reachedMs", "held", "balance", "rebalanceGain", "movesPerHour", "capacities", "ratedMs", "rateMoves"),
@@ -131,7 +144,7 @@ def test_there_and_back(state: EnumeratorState) -> None:
 def test_every_version_that_was_ever_written_is_still_read(file: str, state: EnumeratorState) -> None:
     found = decode(json.loads((GOLDEN / file).read_text()))
     assert found == state
-    assert (found.revision > 0) == file.startswith(("v4", "v5")), "no version before counted batches"
+    assert (found.revision > 0) == file.startswith(("v4", "v5", "v6")), "no version before counted batches"
 
 
 @pytest.mark.parametrize("file, state", NOW)
@@ -144,7 +157,7 @@ def test_the_format_is_the_earliest_that_has_all_of_it(file: str, state: Enumera
     """Earlier releases read format 4; a golden file of format 5 has all that only this format has."""
     assert f"v{encode(state)[SIGNATURE]}" == file.partition("/")[0]
     found = [name for name in ONLY_IN_V5 if f'"{name}":' in (GOLDEN / file).read_text()]
-    assert found == {"v5/usual.json": ["reachedMs", "held", "recordBytes"], "v5/unusual.json": [*ONLY_IN_V5]}.get(
+    assert found == {"v5/usual.json": ["reachedMs", "held", "recordBytes"], "v5/unusual.json": [*ONLY_IN_V5], "v6/usual.json": ["reachedMs", "held", "recordBytes"]}.get(
         file, []
     )
 

@@ -31,6 +31,7 @@ PROMISED: Mapping[int, Mapping[str, tuple[str, ...]]] = {
     3: {"1": NO, "2": NO, "3": ON, "4": ON, "5": ON},
     4: {"1": NO, "2": NO, "3": NO, "4": ON, "5": ON},
     5: {"1": NO, "2": NO, "3": NO, "4": NO, "5": ON},
+    6: {"1": NO, "2": NO, "3": NO, "4": NO, "5": NO},
 }
 """Format of an offset -> the latest format that a version knows -> what it does: it goes on, or says that it cannot."""
 
