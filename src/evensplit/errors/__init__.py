@@ -9,7 +9,8 @@
     │   │   └── MetadataRefused      an answer that names something of this machine that it may not have
     │   ├── SubscriptionError        a topic or partition that was named does not exist
     │   ├── PortError                a host and port where nothing can be served
-    │   └── LibraryMissing           a library that decodes is not installed where a task runs
+    │   ├── LibraryMissing           a library that decodes is not installed where a task runs
+    │   └── InstallationError        evensplit is in an archive, or another version than the driver's
     ├── ClusterError                 a Kafka cluster did not do what it was asked
     │   ├── ClusterUnreachable       no answer within the deadline
     │   │   └── AnswerRefused        bytes that cannot be the response
@@ -101,6 +102,7 @@ from evensplit.errors.testing import ChaosError, LocalKafkaError, SimulationFail
 from evensplit.errors.user import (
     AssignmentInputError,
     CaseError,
+    InstallationError,
     LibraryMissing,
     MetadataError,
     MetadataRefused,
@@ -144,6 +146,7 @@ __all__ = [
     "DecisionUncertain",
     "EditRefused",
     "EvenSplitError",
+    "InstallationError",
     "LedgerError",
     "LibraryMissing",
     "LocalKafkaError",

@@ -181,6 +181,21 @@ class LibraryMissing(UserError):
         )
 
 
+class InstallationError(UserError):
+    """The evensplit of a Python process cannot work there, or is another version than the one that sends it work."""
+
+    id = "ES-109"
+    cause = (
+        "The driver and an executor, or the driver's program and the Python that plans its queries, have different "
+        "versions of evensplit. Or evensplit is in an archive that is on the path, as `--py-files` puts it there: "
+        "Python loads no compiled module from an archive."
+    )
+    cure = (
+        "Install the same wheel into the Python of the driver and of every executor, or ship that Python with "
+        "`--archives`. [Deploying](../howto/deploy.md) has both."
+    )
+
+
 class MetadataRefused(MetadataError):
     """Metadata names environment variables, files or credentials of this machine that `metadata.allow` lacks."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from evensplit.garbage import uncollected
-from evensplit.spark.task.task_reader import TaskReader, task_reader
+from evensplit.spark.task.task_reader import TaskReader, pickled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,8 +29,8 @@ class EvenSplitReader(DataSourceReader):
         self._readers_default = readers_default
         self._ask = ask
 
-    def __reduce__(self) -> tuple[Callable[[], TaskReader], tuple[()]]:
-        return task_reader, ()
+    def __reduce__(self) -> tuple[Callable[[str], TaskReader], tuple[str]]:
+        return pickled()
 
     def partitions(self) -> Sequence[InputPartition]:
         """See `batch_query.plan_query`."""

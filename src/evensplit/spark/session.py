@@ -16,6 +16,7 @@ from evensplit.spark.listen.registration import Registration
 from evensplit.spark.listen.tally import receive
 from evensplit.spark.prepare import own_path, prepare
 from evensplit.spark.source import EvenSplitDataSource
+from evensplit.spark.task.installed import check_place, release
 from evensplit.spark.task.telling import Destination
 
 log = logging.getLogger(__name__)
@@ -83,7 +84,9 @@ def register(
     Raises:
         OptionError: an invalid port, or an argument for metrics or the dashboard without its port; all problems at
             once.
+        InstallationError: this package is in an archive, where its kernel cannot be loaded.
     """
+    check_place()
     wrong = [*_wrong_metrics(metrics_port, metrics_host, metrics_partitions)]
     wrong += [*_wrong_dashboard(dashboard_host, dashboard_port, dashboard_token), *_wrong_counts(counts_port)]
     if wrong:
@@ -198,6 +201,6 @@ def _parallelism(spark: SparkSession) -> int:
 
 
 def _registered(parallelism: int, counts_to: Destination | None) -> type[EvenSplitDataSource]:
-    # A class of its own, made here, is pickled by value: this is how the two reach Spark's other processes.
-    own = {"parallelism": parallelism, "counts_to": counts_to, "__module__": "__main__"}
+    # A class of its own, made here, is pickled by value: this is how they reach Spark's other processes.
+    own = {"parallelism": parallelism, "counts_to": counts_to, "registered_by": release(), "__module__": "__main__"}
     return type("EvenSplitDataSource", (EvenSplitDataSource,), own)

@@ -36,8 +36,15 @@ class EvenSplitDataSource(DataSource):
     """Where tasks tell how many records were left out or undecodable, and the sink what was written, and where the
     number of readers is asked for if it is `auto`; None: nowhere."""
 
+    registered_by: ClassVar[str] = ""
+    """The version that has registered this class, as `installed.release` has it; empty: nobody has."""
+
     def __init__(self, options: dict[str, str]) -> None:
+        """Raises InstallationError if this process has an evensplit that cannot work, or another one."""
+        from evensplit.spark.task.installed import check_installed
+
         super().__init__(options)
+        check_installed(self.registered_by)
         # Spark pickles this with what `schema` has found: the reader decodes by that, whatever is the latest then.
         self._schemas: dict[tuple[Any, ...], Schema] = {}
 

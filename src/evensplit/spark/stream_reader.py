@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import (
 
 from evensplit.garbage import uncollected
 from evensplit.kafka.options.option import LONG_MAX
-from evensplit.spark.task.task_reader import TaskReader, task_reader
+from evensplit.spark.task.task_reader import TaskReader, pickled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,8 +57,8 @@ class EvenSplitStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._receive = receive
         self._batches: MicroBatches | None = None
 
-    def __reduce__(self) -> tuple[Callable[[], TaskReader], tuple[()]]:
-        return task_reader, ()
+    def __reduce__(self) -> tuple[Callable[[str], TaskReader], tuple[str]]:
+        return pickled()
 
     @property
     def batches(self) -> MicroBatches:

@@ -30,6 +30,7 @@ PROVOKED = {
     "ES-106": "tests/unit/observe/test_web_server.py",
     "ES-107": "tests/unit/metadata/test_metadata_refused.py",
     "ES-108": "tests/unit/registry/test_registry_tasks.py",
+    "ES-109": "tests/unit/spark/test_installed.py",
     "ES-200": "tests/unit/spark/test_world.py",
     "ES-201": "tests/unit/spark/test_world.py",
     "ES-202": "tests/unit/kafka/test_lane_answers.py",

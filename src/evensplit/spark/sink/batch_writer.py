@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from evensplit.spark.task.installed import check_installed, release
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -21,9 +23,11 @@ class EvenSplitBatchWriter(DataSourceArrowWriter):
     def __init__(self, options: WriteOptions, job: str) -> None:
         self._options = options
         self._job = job
+        self._sent_by = release()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """Write the rows of one task, on an executor."""
+        """Write the rows of one task, on an executor. Raises InstallationError if it has another evensplit."""
+        check_installed(self._sent_by)
         from evensplit.spark.sink.messages import task_place
         from evensplit.spark.sink.task import write_rows, write_rows_in_transaction
 

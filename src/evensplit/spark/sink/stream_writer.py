@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from evensplit.spark.task.installed import check_installed, release
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -26,9 +28,11 @@ class EvenSplitStreamWriter(DataSourceStreamArrowWriter):
         """`counts_to`: where the driver's side tells what was written."""
         self._options = options
         self._counts_to = counts_to
+        self._sent_by = release()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """Write the rows of one task, on an executor."""
+        """Write the rows of one task, on an executor. Raises InstallationError if it has another evensplit."""
+        check_installed(self._sent_by)
         from evensplit.spark.sink.messages import task_place
         from evensplit.spark.sink.task import write_rows, write_rows_of_stream
 
