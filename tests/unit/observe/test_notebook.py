@@ -15,9 +15,10 @@ from evensplit.charts import Bars, Drawing, draw
 from evensplit.core.batch.plan import BatchPlan, plan_batch
 from evensplit.core.html import ROWS_MAX, TEXT_MAX, lines, table, title
 from evensplit.core.model import SplitId
+from evensplit.core.state.codec import encode
 from evensplit.explain.batch import Explanation
 from evensplit.observe.source_view import advance
-from evensplit.spark.listen.registration import Progress
+from evensplit.spark.listen.registration import Progress, Registration
 from tests.support.batches import Script, orders
 
 NASTY = '<script>alert("$x^{")</script>\n&\u202e'
@@ -117,6 +118,25 @@ def test_an_explanation_and_a_batch(script: Script) -> None:
     assert found.texts[-9:] == ["0", "2", "120", "1", "2", "60", "2", "1", "60"]
     progress = Progress("q", "r", NASTY, 7, 1, "2026-01-01T00:00:00.000Z", one)
     assert shown(progress).texts == [f"{NASTY}, source 1: batch 7, 2026-01-01T00:00:00.000Z", *found.texts]
+
+
+class NothingNew:
+    """An inbox in which all is explained."""
+
+    def catch_up(self) -> None:
+        """There is nothing to explain."""
+
+    explain_at_once = catch_up
+
+
+def test_a_registration_shows_the_last_batch_of_each_source(script: Script) -> None:
+    registration = Registration(NothingNew())
+    assert shown(registration).texts == ["no batch yet"]
+    for one in (script.batch(), script.batch()):
+        registration.add(one, encode(one.end), heard_ms=one.at_ms)
+    last = registration.progress()[-1]
+    assert last.batch_id == 1
+    assert shown(registration).texts == shown(last).texts
 
 
 def bars_of(axes: Axes) -> list[float]:

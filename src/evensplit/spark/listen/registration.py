@@ -95,6 +95,13 @@ class Registration:
     def __repr__(self) -> str:
         return f"<progress of {len({one.view.source.query_id for one in self._caught_up().watched()})} queries>"
 
+    def _repr_html_(self) -> str:
+        """The last batch of each source, for notebooks."""
+        from evensplit.core.html import lines
+
+        last = {(one.query_id, one.source): one for one in self.progress()}
+        return "".join(one._repr_html_() for one in last.values()) or lines(["no batch yet"])
+
     @property
     def recorder(self) -> Recorder:
         """The same batches for what shows them, with what the queries do; kept up to date from now on."""
