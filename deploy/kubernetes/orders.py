@@ -1,7 +1,8 @@
 """Copies a topic until it is stopped. The password is in the environment of each pod, not here."""
 
-import evensplit
 from pyspark.sql import SparkSession
+
+import evensplit
 
 spark = SparkSession.builder.appName("orders").getOrCreate()
 evensplit.register(spark)

@@ -45,12 +45,12 @@ class ApiServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_POST(self) -> None:  # noqa: N802
+            def do_POST(self) -> None:
                 self._answer(201, take(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
 
             do_PATCH = do_POST  # noqa: N815
 
-            def do_GET(self) -> None:  # noqa: N802
+            def do_GET(self) -> None:
                 self._answer(404, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404})
 
             def _answer(self, code: int, what: dict[str, Any]) -> None:
@@ -61,7 +61,7 @@ class ApiServer:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, format: str, *args: object) -> None:
+            def log_message(self, *_: object) -> None:
                 """Say nothing."""
 
         return Handler

@@ -82,8 +82,7 @@ def register(
             it, as under Spark Connect, nothing is counted and `readers=auto` is an error; a warning says why.
 
     Raises:
-        OptionError: an invalid port, or an argument for metrics or the dashboard without its port; all problems at
-            once.
+        OptionError: an invalid port, or an argument for metrics or the dashboard without its port; all at once.
         InstallationError: this package is in an archive, where its kernel cannot be loaded.
     """
     check_place()
