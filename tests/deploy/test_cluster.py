@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from tests.support import recipes
 from tests.support.recipes import Ran
 from tests.support.records import consume, numbers
 from tests.support.wheels import environment, site_packages, stand_in, wheel
+from tools.matrix import newer_python
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -42,6 +43,16 @@ class Site:
         found = found.replace("spark-submit", "spark-submit --conf spark.ui.enabled=false", 1)
         return recipes.run(found, within, recipes.clean(str(path or self.python3.parent)))
 
+    @contextmanager
+    def workers_run(self, python: Path) -> Iterator[None]:
+        """In the block, the workers' `python3` is this one."""
+        before = self.python3.read_text()
+        stand_in(self.python3, python)
+        try:
+            yield
+        finally:
+            self.python3.write_text(before)
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
@@ -54,8 +65,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     stand_in(workers / "python3", Path(sys.executable))
     download, install = recipes.section("Without a network")
     recipes.run(download, root, recipes.clean(str(workers))).well()
-    (root / "wheels" / made.name).unlink(missing_ok=True)
-    shutil.move(made, root / "wheels")
+    made.unlink()
     recipes.run(recipes.here(install, place), root, recipes.clean(str(workers), **NOWHERE)).well()
     opt = root / "opt"
     without = environment(root / "without", site_packages(opt))
@@ -103,6 +113,8 @@ def test_an_archive_that_travels_with_the_job(
     assert unpacked, "an executor has unpacked it"
     without = submit.replace("mkdir environment\ntar -xzf evensplit.tar.gz -C environment\n", "")
     assert without != submit
+    # The driver plans, so it gets no further than that, whatever the cluster is.
+    without = without.replace("spark://spark-1:7077", "local[1]")
     ran = site.submit(without, job, tmp_path / "elsewhere", site.opt / "bin")
     assert ran.code
     assert 'Cannot run program "./environment/bin/python"' in ran.said
@@ -120,16 +132,22 @@ def test_workers_whose_python_lacks_something(site: Site, job: str, tmp_path: Pa
 
 def test_workers_with_another_version(site: Site, job: str, tmp_path: Path) -> None:
     old = environment(tmp_path / "old", site_packages(site.opt), wheel=wheel(tmp_path, "0.0.9"))
-    before = site.python3.read_text()
-    stand_in(site.python3, old)
-    try:
+    with site.workers_run(old):
         ran = site.submit(UNSET, job, tmp_path / "driver", site.opt / "bin")
-    finally:
-        stand_in(site.python3, Path(before.split('"')[1]))
     assert ran.code
     assert f"evensplit.errors.InstallationError: the Python {old} on " in ran.said
     assert "has evensplit 0.0.9, and was sent work by evensplit 0.1.0" in ran.said
     assert "ES-109" in ran.said
+
+
+def test_workers_with_another_python(site: Site, job: str, tmp_path: Path) -> None:
+    other = newer_python(f"{sys.version_info.major}.{sys.version_info.minor}", os.environ)
+    if other is None:
+        pytest.skip("needs a second Python")
+    with site.workers_run(Path(other[0])):
+        ran = site.submit(UNSET, job, tmp_path / "driver", site.opt / "bin")
+    assert ran.code
+    assert "PYTHON_VERSION_MISMATCH" in ran.said
 
 
 def test_a_wheel_in_py_files(site: Site, job: str, tmp_path: Path) -> None:
