@@ -22,10 +22,11 @@ NOTEBOOK = ROOT / "deploy" / "notebook" / "orders.ipynb"
 def run(cell: str, names: dict[str, object]) -> object:
     """Run a cell as a kernel does: the value of its last expression is what it displays."""
     tree = ast.parse(cell)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "cell", "exec"), names)
-    if last is None:
+    last = tree.body[-1]
+    if not isinstance(last, ast.Expr):
+        exec(compile(tree, "cell", "exec"), names)
         return None
+    exec(compile(ast.Module(tree.body[:-1], []), "cell", "exec"), names)
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
 
 

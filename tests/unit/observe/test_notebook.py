@@ -133,7 +133,7 @@ def test_a_registration_shows_the_last_batch_of_each_source(script: Script) -> N
     registration = Registration(NothingNew())
     assert shown(registration).texts == ["no batch yet"]
     for one in (script.batch(), script.batch()):
-        registration.add(one, encode(one.end), heard_ms=one.at_ms)
+        registration.add(one, encode(one.end), heard_ms=1_000_400)
     last = registration.progress()[-1]
     assert last.batch_id == 1
     assert shown(registration).texts == shown(last).texts
