@@ -22,6 +22,7 @@ COMMANDS = {
     "drop": "repair.drop:drop_command",
     "explain": "explain:explain",
     "fork": "repair.fork:fork",
+    "init": "init.init:init",
     "inspect": "history.inspect:inspect",
     "migrate": "history.migrate:migrate",
     "offsets": "history.offsets:offsets",

@@ -82,6 +82,14 @@ batches_option = click.option(
 
 def options_of(given: Sequence[str]) -> Mapping[str, str]:
     """Parse `-o NAME=VALUE`. Raises click.UsageError for another form, and for an option given twice."""
+    found, problems = options_said(given)
+    if problems:
+        raise click.UsageError("; ".join(problems))
+    return found
+
+
+def options_said(given: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Parse `-o NAME=VALUE`: the options, and a sentence for each that has another form or is given twice."""
     found: dict[str, str] = {}
     problems: list[str] = []
     for text in given:
@@ -92,9 +100,7 @@ def options_of(given: Sequence[str]) -> Mapping[str, str]:
             problems.append(f"--option {match[1]} is given twice; expected it once (case does not matter)")
         else:
             found[match[1]] = match[2]
-    if problems:
-        raise click.UsageError("; ".join(problems))
-    return found
+    return found, problems
 
 
 def another_form(text: str, example: str) -> str:

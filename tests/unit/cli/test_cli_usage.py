@@ -116,7 +116,7 @@ def completed(*words: str) -> list[tuple[str, str]]:
 
 
 def test_commands_options_values_and_files_are_completed() -> None:
-    assert completed("in") == [("plain", "inspect")]
+    assert completed("in") == [("plain", "init"), ("plain", "inspect")]
     assert ("plain", "--compare") in completed("plan", "--co")
     assert completed("plan", "--policy", "ro") == [("plain", "round-robin")]
     assert completed("inspect", "--format", "j") == [("plain", "json")]

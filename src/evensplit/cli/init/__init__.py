@@ -1,0 +1,1 @@
+"""The command `evensplit init`: a job to start from, written from flags or from answers to questions."""
