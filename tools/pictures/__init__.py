@@ -14,8 +14,10 @@ from tools.pictures.assignments import chain, owners, simulation, spread
 from tools.pictures.batches import crash, skew, watermarks
 from tools.pictures.drawing import DIRECTORY
 from tools.pictures.machine import host, states
+from tools.pictures.overview import overview
 
 PICTURES: Mapping[str, Callable[[], str]] = {
+    "overview.svg": overview,
     "owners.svg": owners,
     "chain.svg": chain,
     "spread.svg": spread,
