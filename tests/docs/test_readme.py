@@ -36,6 +36,15 @@ def test_every_block_in_python_is_python() -> None:
     assert strangers(README) == []
 
 
+def test_the_first_screen_has_a_picture_and_one_command() -> None:
+    """Before any list, and before the first heading."""
+    screen = README.read_text().partition("\n## ")[0]
+    assert len(screen.splitlines()) <= 20
+    assert re.findall(r"^!\[.+\]\((.+)\)$", screen, re.M) == ["docs/pictures/overview.svg"]
+    assert re.findall(r"^```\n(.*?)^```$", screen, re.M | re.S) == ["make demo\n"]
+    assert not re.search(r"^([-*|] ?|[0-9]+\. )", screen, re.M)
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.kafka

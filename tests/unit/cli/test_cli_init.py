@@ -233,6 +233,37 @@ def test_on_a_terminal_it_asks_for_what_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.lengthy
+def test_an_answer_that_is_wrong_is_asked_for_again(tmp_path: Path) -> None:
+    answers = [
+        ("Where is Kafka?", "broker"),
+        ("Error: kafka.bootstrap.servers has the entry 'broker'; expected host:port", ""),
+        ("Topics", "a b"),
+        ("Error: subscribe names 'a b'", "orders"),
+        ("Where does it start?", "-2hh"),
+        ("Error: start is '-2hh'", "-2h"),
+        ("What are the values?", "json"),
+        ("Their fields", "id BIGIN"),
+        ("Error: value.schema is 'id BIGIN'", "id BIGINT"),
+    ]
+    asked(tmp_path, ["--kind", "batch", "--sink", "console"], answers)
+    expected = ("--kind", "batch", "--local", "--start", "-2h", "--values", "json", "--schema", "id BIGINT")
+    assert (tmp_path / "job.py").read_text() == code(*expected)
+
+
+def test_how_to_check_it_is_said(tmp_path: Path) -> None:
+    clusters = ("--cluster", "eu=eu-1:9092", "--cluster", "us=us-1:9092")
+    said = init(str(tmp_path), *clusters, "--topics", "orders", "-o", "kafka.security.protocol=SSL").stdout
+    command = shlex.split(said.rstrip().rpartition("\n")[2])
+    assert command[:2] == ["evensplit", "doctor"]
+    assert command[2::2] == ["-o"] * 3
+    assert set(command[3::2]) == {
+        "subscribe=orders",
+        "kafka.security.protocol=SSL",
+        'clusters={"eu": {"kafka.bootstrap.servers": "eu-1:9092"}, "us": {"kafka.bootstrap.servers": "us-1:9092"}}',
+    }
+
+
+@pytest.mark.lengthy
 def test_a_question_that_a_flag_answers_is_not_asked(tmp_path: Path) -> None:
     answers = [("Where is Kafka?", "local"), ("Topics", ""), ("What are the values?", "")]
     asked(tmp_path, ["--kind", "batch", "--start", "earliest", "--sink", "console"], answers)

@@ -40,7 +40,9 @@ IN_THE_CODE = ("columns", "includeCluster")
 
 _FLAG_OF = {name.lower(): flag for name, flag in FLAGS.items()}
 _STARTS = re.compile(r"start(ing.*)?", re.I)
-_ANY_SERVERS, _ANY_TOPIC = "host:9092", "topic"
+ANY_SERVERS, ANY_TOPIC = "host:9092", "topic"
+"""Stand in for what is missing where only the rest is judged."""
+
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
@@ -189,12 +191,12 @@ class _Making:
         judged = {**source, **login}
         if self.clusters:
             judged.pop(SERVERS, None)
-            judged[CLUSTERS] = _clusters_json(self.clusters)
+            judged[CLUSTERS] = clusters_json(self.clusters)
         elif METADATA not in judged and not judged.get(SERVERS):
-            judged[SERVERS] = _ANY_SERVERS
+            judged[SERVERS] = ANY_SERVERS
         named = {name.lower() for name in judged}
         if METADATA not in judged and named.isdisjoint(("subscribe", "subscribepattern", "assign")):
-            judged["subscribe"] = _ANY_TOPIC
+            judged["subscribe"] = ANY_TOPIC
         if self.values not in words.VALUES or (given.schema is None and given.registry is None):
             judged.pop("value.format", None)
             for name in ("value.schema", "value.message", "schema.registry.url"):
@@ -205,7 +207,7 @@ class _Making:
         except OptionError as error:
             self.problems += error.problems
         if self.sink == words.KAFKA:
-            servers, topic = self.target_servers or _ANY_SERVERS, self.target or _ANY_TOPIC
+            servers, topic = self.target_servers or ANY_SERVERS, self.target or ANY_TOPIC
             found = sink_problems({SERVERS: servers, "topic": topic, **login}, stream=self.stream)
             # What is wrong with the login was said of the source.
             self.problems += [f"{one} (--sink kafka)" for one in found if one not in self.problems]
@@ -269,7 +271,8 @@ def _is_login(name: str) -> bool:
     return name.lower().removeprefix("kafka.") in SECURITY_NAMES and name.lower().startswith("kafka.")
 
 
-def _clusters_json(clusters: Mapping[str, str]) -> str:
+def clusters_json(clusters: Mapping[str, str]) -> str:
+    """The option `clusters` of clusters by their servers."""
     return json.dumps({name: {SERVERS: servers} for name, servers in clusters.items()})
 
 

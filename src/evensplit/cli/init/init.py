@@ -13,13 +13,16 @@ import click
 from click.shell_completion import CompletionItem
 
 from evensplit.cli.init import job as words
-from evensplit.cli.init.answers import job_of
-from evensplit.cli.init.job import Answers
+from evensplit.cli.init.answers import clusters_json, job_of
+from evensplit.cli.init.job import Answers, Job
 from evensplit.cli.init.job_code import code_of
 from evensplit.cli.init.questions import ask
 from evensplit.cli.usage import ending, form_option, wrong_options
 
 FILE = "job.py"
+_ASKED = ("kafka.", "subscribe", "assign", "metadata")
+"""How options begin that doctor looks at."""
+
 _PLACE = ("kind", "servers", "metadata", "topics", "pattern", "start", "stop")
 _REST = ("values", "schema", "message", "registry", "sink", "to", "to_servers", "checkpoint", "trigger")
 
@@ -107,6 +110,8 @@ def init(directory: Path, only_print: bool, force: bool, form: str, **flags: obj
         click.echo(code, nl=False)
     else:
         click.echo(f"{path} is written. Run it:\n\n  python {shlex.quote(str(path))}")
+        if not job.local:
+            click.echo(f"\nCheck before whether Kafka can be reached:\n\n  {check(job)}")
         if asked:
             click.echo(f"\nThe same without questions:\n\n  {again(directory, given)}")
 
@@ -126,6 +131,15 @@ def again(directory: Path, given: Answers) -> str:
     said += [part for one in given.clusters for part in ("--cluster", one)]
     said += [part for one in given.options for part in ("--option", one)]
     return shlex.join(["evensplit", "init", str(directory), *(["--local"] if given.local else []), *said])
+
+
+def check(job: Job) -> str:
+    """The command line that checks what the job reads."""
+    asked = {name: value for name, value in job.source.items() if name.lower().startswith(_ASKED)} | dict(job.login)
+    if job.clusters:
+        asked["clusters"] = clusters_json(job.clusters)
+    said = [part for name, value in asked.items() for part in ("-o", f"{name}={value}")]
+    return shlex.join(["evensplit", "doctor", *said])
 
 
 def _is_enough(given: Answers) -> bool:

@@ -1,14 +1,20 @@
-"""Asks on a terminal for what no flag says."""
+"""Asks on a terminal for what no flag says. An answer that the source would refuse is asked for again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import click
 
 from evensplit.cli.init import job as words
+from evensplit.cli.init.answers import ANY_SERVERS, ANY_TOPIC, CLUSTERS, METADATA, SERVERS
 from evensplit.cli.init.job import Answers
+from evensplit.cli.init.secret_options import secret_problems
+from evensplit.errors import OptionError
+from evensplit.metadata.checks import TOPIC, is_topic
+from evensplit.spark.options.parse import parse_options
 
 LOCAL = "local"
 _SINKS = {
@@ -17,55 +23,71 @@ _SINKS = {
     words.KAFKA: ("Topic to write to", None),
     words.FOREACH: ("Directory of the batches", "data"),
 }
+_TRIGGER = "Run until it is stopped (always), or read what is there and end (available-now)?"
+_WHERE = (
+    "Where is Kafka? host:port, several with commas; NAME=host:port for each cluster, with blanks between them; a "
+    f"metadata file or URL; or {LOCAL}, for a broker that the job starts"
+)
 
 
 def ask(given: Answers) -> Answers:
     """Ask for everything that is not said and has a bearing on the job. Each question shows its default."""
     kind = given.kind or _word("A stream, or a batch query?", words.KINDS, words.STREAM)
-    given = replace(given, kind=kind)
-    given = _where(given)
-    given = _what(given)
+    given = _what(_where(replace(given, kind=kind)))
     sink = given.sink or _word("What becomes of the rows?", _sinks(kind), words.CONSOLE)
     given = replace(given, sink=sink)
     if given.to is None and sink in _SINKS:
-        given = replace(given, to=_text(*_SINKS[sink]))
+        given = replace(given, to=_text(*_SINKS[sink], _topic if sink == words.KAFKA else str.strip))
     if sink == words.KAFKA and given.to_servers is None and (given.clusters or given.metadata):
-        given = replace(given, to_servers=_text("Brokers of that topic", None))
+        given = replace(given, to_servers=_text("Brokers of that topic", None, lambda said: _judged(SERVERS, said)))
     if kind != words.STREAM:
         return given
     if given.checkpoint is None:
         given = replace(given, checkpoint=_text("Where the query keeps its positions (checkpoint)", "checkpoint"))
     if given.trigger is None:
         default = words.AVAILABLE_NOW if given.local else words.ALWAYS
-        asked = "Run until it is stopped (always), or read what is there and end (available-now)?"
-        given = replace(given, trigger=_word(asked, words.TRIGGERS, default))
+        given = replace(given, trigger=_word(_TRIGGER, words.TRIGGERS, default))
     return given
 
 
 def _where(given: Answers) -> Answers:
     """The place of the records, and their topics."""
     if not (given.servers or given.clusters or given.metadata or given.local):
-        said = _text(
-            "Where is Kafka? host:port, several with commas; NAME=host:port for each cluster, with blanks between "
-            f"them; a metadata file or URL; or {LOCAL}, for a broker that the job starts",
-            LOCAL,
-        )
-        given = _place(given, said)
+        given = _place(given, _text(_WHERE, LOCAL, _checked_place))
     if given.topics is None and given.pattern is None and given.metadata is None:
-        given = replace(given, topics=_text("Topics, with commas between them", "orders"))
+        topics = _text("Topics, with commas between them", "orders", lambda said: _judged("subscribe", said))
+        given = replace(given, topics=topics)
     if given.start is None:
-        given = replace(given, start=_text("Where does it start? earliest, latest, or -2h: two hours ago", "earliest"))
+        asked = "Where does it start? earliest, latest, or -2h: two hours ago"
+        given = replace(given, start=_text(asked, "earliest", lambda said: _judged("start", said)))
     return given
 
 
 def _place(given: Answers, said: str) -> Answers:
     if said.lower() == LOCAL:
         return replace(given, local=True)
-    if "=" in said and "://" not in said:
+    if _names_clusters(said):
         return replace(given, clusters=said.split())
-    if "/" in said or said.endswith((".yaml", ".yml", ".json")):
-        return replace(given, metadata=said)
-    return replace(given, servers=said)
+    return replace(given, metadata=said) if _is_metadata(said) else replace(given, servers=said)
+
+
+def _checked_place(said: str) -> str:
+    if said.strip().lower() == LOCAL:
+        return LOCAL
+    if _names_clusters(said):
+        pairs = (one.partition("=") for one in said.split())
+        each = {name: {SERVERS: servers} for name, _, servers in pairs}
+        _judged(CLUSTERS, json.dumps(each))
+        return said.strip()
+    return _judged(METADATA if _is_metadata(said) else SERVERS, said)
+
+
+def _names_clusters(said: str) -> bool:
+    return "=" in said and "://" not in said
+
+
+def _is_metadata(said: str) -> bool:
+    return "/" in said or said.strip().endswith((".yaml", ".yml", ".json"))
 
 
 def _what(given: Answers) -> Answers:
@@ -73,16 +95,46 @@ def _what(given: Answers) -> Answers:
     known = (words.RAW, words.JSON) if given.local else words.VALUES
     values = given.values or _word("What are the values?", known, words.RAW)
     given = replace(given, values=values)
-    if values == words.RAW or given.schema is not None or given.registry is not None:
+    if values not in words.VALUES or values == words.RAW or given.schema is not None or given.registry is not None:
         return given
     forms = {
         words.JSON: "Their fields, as in: id BIGINT, amount DOUBLE",
         words.AVRO: "Their schema (file:/path), or the URL of a schema registry",
         words.PROTOBUF: "Their descriptor set (file:/path), or the URL of a schema registry",
     }
-    said = _text(forms[values], None)
-    is_url = said.startswith(("http://", "https://"))
-    return replace(given, registry=said) if is_url else replace(given, schema=said)
+
+    def checked(said: str) -> str:
+        name = "schema.registry.url" if _is_url(said) else "value.schema"
+        return _judged(name, said, {"value.format": values})
+
+    said = _text(forms[values], None, checked)
+    return replace(given, registry=said) if _is_url(said) else replace(given, schema=said)
+
+
+def _is_url(said: str) -> bool:
+    return said.strip().startswith(("http://", "https://"))
+
+
+def _judged(name: str, said: str, beside: Mapping[str, str] | None = None) -> str:
+    """An answer that the source takes as the value of that option. Raises click.BadParameter: click then asks again."""
+    options = {**(beside or {}), name: said.strip()}
+    if name != METADATA and name != CLUSTERS:
+        options.setdefault(SERVERS, ANY_SERVERS)
+    if name != METADATA:
+        options.setdefault("subscribe", ANY_TOPIC)
+    if found := next(secret_problems({name: said}), None):
+        raise click.BadParameter(found)
+    try:
+        parse_options(options)
+    except OptionError as error:
+        raise click.BadParameter("; ".join(error.problems)) from error
+    return said.strip()
+
+
+def _topic(said: str) -> str:
+    if not is_topic(said.strip()):
+        raise click.BadParameter(f"expected {TOPIC}")
+    return said.strip()
 
 
 def _sinks(kind: str) -> tuple[str, ...]:
@@ -94,7 +146,6 @@ def _word(question: str, known: tuple[str, ...], default: str) -> str:
     return said
 
 
-def _text(question: str, default: str | None) -> str:
-    check: Callable[[str], str] = str.strip
-    said: str = click.prompt(question, default=default, value_proc=check, err=True)
+def _text(question: str, default: str | None, checked: Callable[[str], str] = str.strip) -> str:
+    said: str = click.prompt(question, default=default, value_proc=checked, err=True)
     return said
