@@ -40,6 +40,7 @@ html_theme = "furo"
 html_title = f"evensplit {release}"
 html_static_path: list[str] = []
 html_show_sourcelink = False
+html_search_scorer = str(ROOT / "docs" / "search_scorer.js")
 
 OUTSIDE = re.compile(r"\[(?P<text>[^]\[]+)\]\((?P<target>(?:\.\./)+(?P<path>[^)#\s]+)(?:#[^)\s]*)?)\)")
 MAYBE = re.compile(r"^(?P<page>[\w/-]+)\*\n", re.M)
