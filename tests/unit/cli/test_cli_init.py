@@ -190,7 +190,7 @@ def test_without_a_terminal_nothing_is_asked() -> None:
     assert problems("--servers", "a:1") == ["which topics are read is not given; expected --topics or --pattern"]
 
 
-def asked(place: Path, arguments: list[str], answers: list[tuple[str, str]]) -> str:
+def asked(place: Path, arguments: list[str], answers: list[tuple[str, str]], code: int = 0) -> str:
     """What the command prints on a terminal where each question, known by its words, gets its answer."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "evensplit.cli", "init", str(place), *arguments]
@@ -205,7 +205,7 @@ def asked(place: Path, arguments: list[str], answers: list[tuple[str, str]]) -> 
             os.write(ours, f"{answer}\n".encode())
         printed, _ = process.communicate(timeout=60)
         os.close(ours)
-    assert process.returncode == 0, printed
+    assert process.returncode == code, printed
     return printed
 
 
@@ -268,3 +268,10 @@ def test_a_question_that_a_flag_answers_is_not_asked(tmp_path: Path) -> None:
     answers = [("Where is Kafka?", "local"), ("Topics", ""), ("What are the values?", "")]
     asked(tmp_path, ["--kind", "batch", "--start", "earliest", "--sink", "console"], answers)
     assert (tmp_path / "job.py").read_text() == code("--local", "--kind", "batch")
+
+
+@pytest.mark.lengthy
+def test_nothing_is_asked_for_a_file_that_could_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("mine")
+    asked(tmp_path, [], [("is there already, and is left as it is", "")], code=1)
+    assert (tmp_path / "job.py").read_text() == "mine"

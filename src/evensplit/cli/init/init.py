@@ -95,13 +95,15 @@ def init(directory: Path, only_print: bool, force: bool, form: str, **flags: obj
     is written: give ${env:NAME} instead.
     """
     given = Answers(**flags)  # type: ignore[arg-type]  # the names of the flags are those of the fields
+    path = directory / FILE
     asked = not _is_enough(given) and is_terminal()
     if asked:
+        if path.exists() and not (force or only_print):
+            raise _there_already(path)
         given = ask(given)
     with wrong_options():
         job = job_of(given)
     code = code_of(job)
-    path = directory / FILE
     if not only_print:
         _write(path, code, force=force)
     if form == "json":
@@ -163,8 +165,12 @@ def _write(path: Path, code: str, *, force: bool) -> None:
         finally:
             partial.unlink(missing_ok=True)
     except FileExistsError as error:
-        raise click.ClickException(
-            f"{path} is there already, and is left as it is; give --force to replace it, or another DIRECTORY"
-        ) from error
+        raise _there_already(path) from error
     except OSError as error:
         raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _there_already(path: Path) -> click.ClickException:
+    return click.ClickException(
+        f"{path} is there already, and is left as it is; give --force to replace it, or another DIRECTORY"
+    )

@@ -24,10 +24,12 @@ _SINKS = {
     words.FOREACH: ("Directory of the batches", "data"),
 }
 _TRIGGER = "Run until it is stopped (always), or read what is there and end (available-now)?"
-_WHERE = (
-    "Where is Kafka? host:port, several with commas; NAME=host:port for each cluster, with blanks between them; a "
-    f"metadata file or URL; or {LOCAL}, for a broker that the job starts"
-)
+_WHERE = f"""Where is Kafka?
+  host:port,host:port          brokers of one cluster
+  eu=host:port us=host:port    several clusters
+  a path or a URL              a metadata file or service
+  {LOCAL}                        a broker that the job starts
+One of these"""
 
 
 def ask(given: Answers) -> Answers:
@@ -43,7 +45,9 @@ def ask(given: Answers) -> Answers:
     if kind != words.STREAM:
         return given
     if given.checkpoint is None:
-        given = replace(given, checkpoint=_text("Where the query keeps its positions (checkpoint)", "checkpoint"))
+        given = replace(
+            given, checkpoint=_text("Where does the query keep its positions (its checkpoint)?", "checkpoint")
+        )
     if given.trigger is None:
         default = words.AVAILABLE_NOW if given.local else words.ALWAYS
         given = replace(given, trigger=_word(_TRIGGER, words.TRIGGERS, default))
