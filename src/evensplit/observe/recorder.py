@@ -25,7 +25,7 @@ from evensplit.explain.split_history import BatchEnd, SplitHistory, split_histor
 from evensplit.garbage import uncollected
 from evensplit.observe.callbacks import Callbacks
 from evensplit.observe.sinks import Sinks
-from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance, look, resumed
+from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance, look, resumed, with_durations
 
 QUERIES_MAX = 100
 """How many queries are kept: running ones first, then those with the latest batch."""
@@ -268,23 +268,30 @@ class Recorder:
     def look(
         self, query_id: str, run_id: str, number: int, state: EnumeratorState, report: Report, at_ms: int | None
     ) -> None:
-        """Take in what the source `number` of an idle query saw at `at_ms`, when it was in `state`.
+        """Take in what the source `number` of an idle query saw at `at_ms`, when it was in `state`; or what somebody
+        else saw for a query that is known from a checkpoint only, whose `run_id` is empty.
 
-        Nothing changes if `state` is not the end of the last batch that was added, if the query is not idle, or if the
-        run is not the latest.
+        Nothing changes if `state` is not the end of the last batch that was added, if the query is in another stage, or
+        if the run is not the latest.
         """
-        key = (query_id, number)
+
+        def looked(known: SourceStatus) -> View:
+            stands = known.stage in (QueryStatus.IDLE, QueryStatus.UNKNOWN) and known.run_id == run_id
+            return look(known.view, report, at_ms) if stands and known.view.last.end == state else known.view
+
+        self._revise((query_id, number), looked)
+
+    def took(self, query_id: str, number: int, durations: Mapping[int, int]) -> None:
+        """Take in how long batches of the source `number` took, as became known later: batch -> ms."""
+        self._revise((query_id, number), lambda known: with_durations(known.view, durations))
+
+    def _revise(self, key: _Key, change: Callable[[SourceStatus], View]) -> None:
+        """Replace the view of a source by what `change` makes of it; if that is the same one, nothing changes."""
         while True:
             with self._lock:
                 known = self._watched.get(key)
-            if (
-                known is None
-                or (known.stage, known.run_id) != (QueryStatus.IDLE, run_id)
-                or known.view.last.end != state
-            ):
-                return
-            view = look(known.view, report, at_ms)
-            if view is known.view:
+            view = None if known is None else change(known)
+            if known is None or view is None or view is known.view:
                 return
             with self._lock:
                 if (current := self._watched.get(key)) is not None and current.view is known.view:

@@ -22,6 +22,8 @@ from evensplit.explain.evenness import Ownership, ownership, proofs
 from evensplit.explain.readers_needed import ReadersNeeded, readers_needed
 from evensplit.explain.record_counts import RecordCounts
 from evensplit.explain.written import WriteReport
+from evensplit.observe.history.lag_history import LagHistory
+from evensplit.observe.history.work import Work
 from evensplit.observe.timeline import Kind, TimelineEvent, of_changes, of_clusters
 from evensplit.observe.totals import Totals, added
 
@@ -30,6 +32,9 @@ WORK_MAX = 100
 
 HAPPENINGS_MAX = 500
 """The number of events that are kept."""
+
+WAITED_MS = 1_000
+"""How much longer what is unread has to have waited for that to be news."""
 
 RATE_BATCHES_MAX = 10
 """The number of batches that rates are computed over."""
@@ -77,51 +82,6 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """The work of one batch, and how it was shared out."""
-
-    batch: int
-    at_ms: int | None
-    """When it was planned; None: not known."""
-    duration_ms: int | None
-    """How long Spark took for all of it; None: not known."""
-    rows: int | None
-    """How many records Spark was given; None: not known."""
-    offsets: Mapping[int, int]
-    """Reader -> the offsets that it had to go through, ascending by reader; 0 for readers without work."""
-    bound: int
-    """The least that the busiest reader can have with this kind of plan."""
-    lag: int | None
-    """Offsets left to read after it, by the ends that were known when it was planned; None: no end was known."""
-    run_id: str = ""
-    """The run of the query, as in `Batch`."""
-    held: tuple[str, ...] = ()
-    """The limits that kept it from reading all that there was; ascending."""
-    parts: Mapping[str, ClusterPart] = field(default_factory=dict)
-    """Cluster -> what of it was read, and is left; of those that are read."""
-
-    @property
-    def offsets_sum(self) -> int:
-        """The offsets of the batch."""
-        return sum(self.offsets.values())
-
-    @property
-    def busiest(self) -> int:
-        """The offsets of the reader with the most."""
-        return max(self.offsets.values(), default=0)
-
-    @property
-    def least_busy(self) -> int:
-        """The offsets of the reader with the fewest."""
-        return min(self.offsets.values(), default=0)
-
-    @property
-    def share(self) -> float:
-        """The level line: the offsets of each reader if all had the same."""
-        return self.offsets_sum / len(self.offsets) if self.offsets else 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class SplitView:
     """One split after a batch. None stands for a value that is not known."""
 
@@ -165,11 +125,18 @@ class View:
     """From the plan of the batch before to that of the last one; None: not known."""
     away: frozenset[str] = frozenset()
     """The clusters that are read and did not answer when that was last known."""
+    lags: LagHistory = field(default_factory=LagHistory, compare=False)
+    """The lag over time, and how long unread records have waited."""
 
     @property
     def source(self) -> Source:
         """The source that this is a view of."""
         return self.last.source
+
+    @property
+    def lag(self) -> int | None:
+        """Offsets to be read, of all splits whose end is known; None if none is."""
+        return lag_of(self.explanation)
 
     @property
     def waits(self) -> bool:
@@ -230,10 +197,9 @@ class View:
             for one in self.work
             if one.run_id == self.last.run_id
         ]
-        lags = [one.lag_sum for one in self.explanation.clusters if one.lag_sum is not None]
         return readers_needed(
             measured,
-            lag=sum(lags) if lag is None and lags else lag,
+            lag=self.lag if lag is None else lag,
             splits=len(self.held.splits),
             cuts=self.last.end.settings.plan == LEVEL,
             until_ms=until_ms,
@@ -273,8 +239,7 @@ def advance(view: View | None, batch: Batch) -> View:
     explanation = explain(
         batch.start, batch.end, batch.report, plan=plan, proven=proven, counts=batch.counts, written=batch.written
     )
-    read = _read(plan)
-    lags = [one.lag_sum for one in explanation.clusters if one.lag_sum is not None]
+    read, lag = _read(plan), lag_of(explanation)
     work = Work(
         batch.number,
         batch.at_ms,
@@ -282,7 +247,7 @@ def advance(view: View | None, batch: Batch) -> View:
         batch.rows,
         MappingProxyType({one.reader: one.offsets for one in explanation.readers}),
         explanation.plan.bound,
-        sum(lags) if lags else None,
+        lag,
         batch.run_id,
         tuple(sorted({one.limit for one in explanation.held})),
         MappingProxyType(_parts(explanation, read)),
@@ -292,7 +257,8 @@ def advance(view: View | None, batch: Batch) -> View:
     happened = tuple(_happened(view, batch, explanation, before, away))
     if view is None:
         totals = added(Totals(), batch.rows, explanation, read)
-        return View(batch, explanation, held, totals, (work,), happened, (read,), None, away)
+        lags = LagHistory().seen(batch.end, batch.report.latest, batch.at_ms, lag)
+        return View(batch, explanation, held, totals, (work,), happened, (read,), None, away, lags)
     earlier_ms = view.last.at_ms if again else None
     interval_ms = None if batch.at_ms is None or earlier_ms is None else batch.at_ms - earlier_ms
     return View(
@@ -305,6 +271,7 @@ def advance(view: View | None, batch: Batch) -> View:
         (*view.read, read)[-WORK_MAX:],
         interval_ms if interval_ms is not None and interval_ms > 0 else None,
         away,
+        view.lags.seen(batch.end, batch.report.latest, batch.at_ms, lag),
     )
 
 
@@ -322,17 +289,21 @@ def resumed(batch: Batch, at_ms: int | None = None) -> View:
         *of_clusters(batch.number, at_ms, explanation, frozenset(), away),
     )
     totals = replace(added(Totals(), None, explanation, {}), batches=0)
-    return View(batch, explanation, held, totals, (), happened, (), None, away)
+    lags = LagHistory().seen(batch.end, batch.report.latest, at_ms, lag_of(explanation))
+    return View(batch, explanation, held, totals, (), happened, (), None, away, lags)
 
 
 def look(view: View, report: Report, at_ms: int | None = None) -> View:
     """Return the view after its idle query looked at its clusters at `at_ms`, and got `report`.
 
     Clusters, lag, ends of logs and notices become those of `report`, and changes of clusters become events. Everything
-    else stays, `work` included. A report that is empty, or equal to the last one, changes nothing.
+    else stays, `work` included. A report that is empty changes nothing; one that is equal to the last one only how long
+    unread records have waited, once a second.
     """
-    if report in (view.last.report, Report()):
+    if report == Report():
         return view
+    if report == view.last.report:
+        return replace(view, lags=lags) if (lags := _waited(view, at_ms)) is not None else view
     explanation = seen_again(view.explanation, view.last.end, report)
     away = _away(view.away, explanation)
     happened = of_clusters(view.last.number, at_ms, explanation, view.away, away)
@@ -342,7 +313,37 @@ def look(view: View, report: Report, at_ms: int | None = None) -> View:
         explanation=explanation,
         happenings=(*view.happenings, *happened)[-HAPPENINGS_MAX:],
         away=away,
+        lags=view.lags.seen(view.last.end, report.latest, at_ms, lag_of(explanation)),
     )
+
+
+def _waited(view: View, at_ms: int | None) -> LagHistory | None:
+    """The lag over time, if what is unread has waited longer by now; None: by less than a second, or nothing is."""
+    points = view.lags.points
+    if at_ms is None or not points or at_ms < points[-1].at_ms + WAITED_MS:
+        return None
+    lags = view.lags.seen(view.last.end, view.last.report.latest, at_ms, view.lag)
+    return None if lags.ages == view.lags.ages else lags
+
+
+def lag_of(explanation: Explanation) -> int | None:
+    """Offsets to be read in all clusters, of the splits whose end is known; None if none is."""
+    lags = [one.lag_sum for one in explanation.clusters if one.lag_sum is not None]
+    return sum(lags) if lags else None
+
+
+def with_durations(view: View, took: Mapping[int, int]) -> View:
+    """The view with how long batches took, where it had not known. `took`: batch -> ms."""
+    work = tuple(
+        replace(one, duration_ms=took[one.batch]) if one.duration_ms is None and one.batch in took else one
+        for one in view.work
+    )
+    if work == view.work:
+        return view
+    last = view.last
+    if last.duration_ms is None and work[-1].batch == last.number:
+        last = replace(last, duration_ms=work[-1].duration_ms)
+    return replace(view, work=work, last=last)
 
 
 def _read(plan: BatchPlan) -> Mapping[str, int]:

@@ -14,8 +14,9 @@ from evensplit.observe.dashboard.view.grid import ELEMENTS_MAX, Cell, Scale, mak
 from evensplit.observe.dashboard.view.page import tiles
 from evensplit.observe.dashboard.view.proofs import advised
 from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery, Shade
+from evensplit.observe.history.work import Work
 from evensplit.observe.recorder import QueryStatus, SourceStatus
-from evensplit.observe.source_view import SplitView, Work
+from evensplit.observe.source_view import SplitView
 from evensplit.observe.timeline import Kind
 from evensplit.observe.web.address import is_loopback
 from tests.support.batches import orders, viewed

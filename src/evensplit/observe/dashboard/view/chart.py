@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evensplit.core.text import counted
 from evensplit.observe.dashboard.view.formatting import exact, lasted
-from evensplit.observe.source_view import Work
+from evensplit.observe.history.work import Work
 
 RECTANGLES_MAX = 200
 BATCHES_MAX = 20
