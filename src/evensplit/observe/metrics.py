@@ -147,6 +147,13 @@ METRICS = (
     ),
     Metric("evensplit_cluster_lag_max_offsets", "gauge", _CLUSTER, "The same of the partition with the largest lag."),
     Metric(
+        "evensplit_cluster_lag_seconds",
+        "gauge",
+        _CLUSTER,
+        "How long the oldest unread record had waited, at least, when the query last looked; 0 if nothing is unread. "
+        "For so long, its log has been seen to end after it.",
+    ),
+    Metric(
         "evensplit_cluster_lag_unknown_splits",
         "gauge",
         _CLUSTER,
@@ -324,7 +331,7 @@ def _of_clusters(view: View, labels: tuple[str, ...]) -> Iterator[Sample]:
     # With zeros: Prometheus sees no increase in a series that begins with its first event.
     for one in clusters:
         if one.id in own:
-            yield from _of_some((one,), (*labels, one.id))
+            yield from _of_some((one,), view, (*labels, one.id))
             yield from (Sample(name, (*labels, one.id), by.get(one.id, 0)) for name, by in sums.items())
     others = [one for one in clusters if one.id not in own]
     # Sums of clusters that are gone stay in it, since a counter must never go down.
@@ -332,13 +339,13 @@ def _of_clusters(view: View, labels: tuple[str, ...]) -> Iterator[Sample]:
         name = OTHERS
         while name in own:
             name += "_"
-        yield from _of_some(others, (*labels, name))
+        yield from _of_some(others, view, (*labels, name))
         for metric, by in sums.items():
             yield Sample(metric, (*labels, name), sum(count for key, count in by.items() if key not in own))
 
 
-def _of_some(ones: Sequence[ClusterView], labels: tuple[str, ...]) -> Iterator[Sample]:
-    """The gauges of one cluster, or of several together."""
+def _of_some(ones: Sequence[ClusterView], view: View, labels: tuple[str, ...]) -> Iterator[Sample]:
+    """The gauges of one cluster of `view`, or of several together."""
     to_read = [one for one in ones if one.removed_at_ms is None]
     if to_read:
         yield Sample("evensplit_cluster_up", labels, not any(one.unreachable for one in to_read))
@@ -350,6 +357,9 @@ def _of_some(ones: Sequence[ClusterView], labels: tuple[str, ...]) -> Iterator[S
         known = [lag for lag in lags if lag is not None]
         if known:
             yield Sample(name, labels, whole(known))
+    waited = [view.lags.ages[one.id].least_ms for one in to_read if one.id in view.lags.ages]
+    if waited:
+        yield Sample("evensplit_cluster_lag_seconds", labels, max(waited) / 1000)
     for state in Lifecycle:
         count = sum(one.splits.get(state, 0) for one in ones)
         yield Sample("evensplit_cluster_splits", (*labels, str(state)), count)

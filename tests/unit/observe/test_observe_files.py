@@ -174,6 +174,11 @@ def falls_behind(minute: int, script: Script) -> None:
     script.read(60 if minute < 60 else None)
 
 
+def hardly_reads(minute: int, script: Script) -> None:
+    script.write(100, "east")
+    script.read(10 if minute < 60 else None)
+
+
 def away(minute: int, script: Script) -> None:
     script.unreachable = {"west": "refused"} if 10 <= minute < 20 else {}
     reads_all(minute, script)
@@ -214,6 +219,7 @@ def writes_late(minute: int) -> WriteReport:
 
 
 LAG = ("EvensplitLagGrowing", EAST)
+WAITED = ("EvensplitLagOld", EAST)
 UNREACHABLE = ("EvensplitClusterUnreachable", WEST)
 LOSS = ("EvensplitLossReported", EAST)
 FLAPPING = ("EvensplitMovesFlapping", QUERY)
@@ -225,6 +231,7 @@ OLD = ("EvensplitTransactionsOld", {"query": "orders"})
 SCENES = {
     "all is well": Scene(reads_all, {minute: [] for minute in range(0, 90, 10)}),
     "it falls behind, and catches up": Scene(falls_behind, {10: [], 40: [LAG], 59: [LAG], 61: []}),
+    "records wait for long": Scene(hardly_reads, {10: [], 34: [LAG], 45: [LAG, WAITED], 59: [LAG, WAITED], 61: []}),
     "a cluster does not answer, and is back": Scene(away, {9: [], 14: [], 16: [UNREACHABLE], 21: []}),
     "a loss": Scene(loses(20), {19: [], 20: [LOSS], 30: [LOSS], 36: []}),
     "a loss in the first batch": Scene(loses(0), {0: [LOSS], 10: [LOSS], 20: []}),
@@ -249,6 +256,7 @@ SCENES = {
 MINUTES = 90
 ANNOTATED = {
     "EvensplitLagGrowing": "orders falls behind cluster east",
+    "EvensplitLagOld": "records of cluster east wait for orders for more than half an hour",
     "EvensplitClusterUnreachable": "cluster west does not answer orders",
     "EvensplitLossReported": "records of cluster east were gone before orders had read them, or perhaps were",
     "EvensplitMovesFlapping": "partitions of orders change their readers in most batches",

@@ -77,6 +77,7 @@ def test_what_is_exported_is_what_happened(recorder: Recorder) -> None:
     assert value(found, "cluster_up", cluster="west") == 0
     assert value(found, "cluster_lag_offsets", **east) == 160
     assert value(found, "cluster_lag_max_offsets", **east) == 40
+    assert value(found, "cluster_lag_seconds", **east) == 0, "the last look is the first that saw it"
     assert value(found, "cluster_lag_offsets", cluster="west") is None
     assert value(found, "cluster_lag_unknown_splits", cluster="west") == 1
     assert value(found, "cluster_splits", **east, state="assigned") == 4
