@@ -182,8 +182,20 @@ class View:
         `lag`: the offsets to be read, if more is known than when the query last looked. `growing`: cluster -> offsets
         per second that its logs grow by, if that was measured.
         """
+        return readers_needed(
+            self.measured(durations),
+            lag=self.lag if lag is None else lag,
+            splits=len(self.held.splits),
+            cuts=self.last.end.settings.plan == LEVEL,
+            until_ms=until_ms,
+            left=_parts(self.explanation, {}),
+            growing=growing,
+        )
+
+    def measured(self, durations: Mapping[int, int] | None = None) -> list[Measured]:
+        """The batches of this run, oldest first, for what is computed of them. `durations`: as in `readers_needed`."""
         took = durations or {}
-        measured = [
+        return [
             Measured(
                 one.at_ms,
                 one.offsets_sum,
@@ -197,15 +209,6 @@ class View:
             for one in self.work
             if one.run_id == self.last.run_id
         ]
-        return readers_needed(
-            measured,
-            lag=self.lag if lag is None else lag,
-            splits=len(self.held.splits),
-            cuts=self.last.end.settings.plan == LEVEL,
-            until_ms=until_ms,
-            left=_parts(self.explanation, {}),
-            growing=growing,
-        )
 
     def splits(self) -> Iterator[SplitView]:
         """All splits, in their order."""
@@ -239,7 +242,7 @@ def advance(view: View | None, batch: Batch) -> View:
     explanation = explain(
         batch.start, batch.end, batch.report, plan=plan, proven=proven, counts=batch.counts, written=batch.written
     )
-    read, lag = _read(plan), lag_of(explanation)
+    (read, largest), lag = _read(plan), lag_of(explanation)
     work = Work(
         batch.number,
         batch.at_ms,
@@ -251,6 +254,7 @@ def advance(view: View | None, batch: Batch) -> View:
         batch.run_id,
         tuple(sorted({one.limit for one in explanation.held})),
         MappingProxyType(_parts(explanation, read)),
+        largest,
     )
     before = view.away if view is not None else frozenset()
     away = _away(before, explanation)
@@ -346,13 +350,16 @@ def with_durations(view: View, took: Mapping[int, int]) -> View:
     return replace(view, work=work, last=last)
 
 
-def _read(plan: BatchPlan) -> Mapping[str, int]:
-    """Cluster -> the offsets of the batch; without the clusters that it did not read."""
+def _read(plan: BatchPlan) -> tuple[Mapping[str, int], int]:
+    """Cluster -> the offsets of the batch, without those that it did not read; and the offsets of the largest split."""
     sizes: dict[str, int] = {}
+    splits: dict[SplitId, int] = {}
     for one in plan.readers:
-        for (cluster, _, _), begin, end in one.ranges:
-            sizes[cluster] = sizes.get(cluster, 0) + end - begin
-    return MappingProxyType({cluster: sizes[cluster] for cluster in sorted(sizes)})
+        for key, begin, end in one.ranges:
+            splits[key] = splits.get(key, 0) + end - begin
+    for (cluster, _, _), size in splits.items():
+        sizes[cluster] = sizes.get(cluster, 0) + size
+    return MappingProxyType({cluster: sizes[cluster] for cluster in sorted(sizes)}), max(splits.values(), default=0)
 
 
 def _parts(explanation: Explanation, read: Mapping[str, int]) -> dict[str, ClusterPart]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +18,12 @@ from evensplit.observe.dashboard.feed import Feed
 from evensplit.observe.dashboard.rendering import HERE, render
 from evensplit.observe.dashboard.stories import Stories, Told
 from evensplit.observe.dashboard.view import page
-from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery
+from evensplit.observe.dashboard.view.history import make_history
+from evensplit.observe.dashboard.view.overview import Unreadable, overview
+from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery, Show
+from evensplit.observe.dashboard.view.sources import choices, find
+from evensplit.observe.health.advice import advice_of
+from evensplit.observe.health.rules import PAGES, WHEN
 from evensplit.observe.recorder import Begun, Recorder, SourceStatus
 from evensplit.observe.recorder_group import RecorderGroup
 from evensplit.observe.sinks import SinkStatus
@@ -42,13 +48,18 @@ Answer = tuple[bytes, int]
 
 
 class Pages:
-    """The pages of recorders, each for as long as it lives: they are held weakly."""
+    """The pages of recorders, each for as long as it lives: they are held weakly.
 
-    def __init__(self) -> None:
+    `overview`: an address that names no source is that of all queries.
+    """
+
+    def __init__(self, *, overview: bool = False) -> None:
+        self._overview = overview
         self._group = RecorderGroup()
         self._feed = Feed()
         self._unsubscribe: WeakKeyDictionary[Recorder, Callable[[], object]] = WeakKeyDictionary()
-        self._notes: tuple[str, ...] = ()
+        self._notes: dict[str | None, tuple[str, ...]] = {}
+        self._unreadable: tuple[Unreadable, ...] = ()
         self._splits = page.Splits()
         self._slots = asyncio.Semaphore(RENDERED_AT_ONCE_MAX)
         self._stories = Stories(self._group)
@@ -70,10 +81,16 @@ class Pages:
             self._unsubscribe[recorder] = lambda: [end() for end in ends]
             self._feed.news()
 
-    def note(self, notes: Sequence[str]) -> None:
-        """Show these sentences above everything, in place of the earlier ones."""
-        if tuple(notes) != self._notes:
-            self._notes = tuple(notes)
+    def note(self, notes: Sequence[str], query_id: str | None = None) -> None:
+        """Show these sentences above everything, in place of the earlier ones; of one query, above its page."""
+        if tuple(notes) != self._notes.get(query_id, ()):
+            self._notes = {**self._notes, query_id: tuple(notes)}
+            self._feed.news()
+
+    def unreadable(self, ones: Sequence[Unreadable]) -> None:
+        """Show these checkpoints among all queries, with what is wrong with them, in place of the earlier ones."""
+        if tuple(ones) != self._unreadable:
+            self._unreadable = tuple(ones)
             self._feed.news()
 
     def close(self) -> None:
@@ -96,7 +113,7 @@ class Pages:
 
     async def _told(self, request: Request, params: PageQuery) -> Response:
         """The history of a split, made only while its browser waits for it."""
-        watched = page.find(self._group, params)
+        watched = find(self._group, params)
         told: Told | None = Told()
         if isinstance(watched, SourceStatus) and params.split is not None:
             told = await self._stories.tell(request, watched, params.split)
@@ -140,18 +157,37 @@ class Pages:
 
     def make(self, params: PageQuery, part: str, revision: str) -> Answer:
         """Make the page, or its changing part, from the news `revision` or later."""
-        known = page.find(self._group, params)
+        found: dict[str, Any] = {"revision": revision, "split": None, "told": Told(), "source": None}
+        if params.show is Show.ADVICE:
+            found |= {"body": "advice.html", "params": params, "rules": [(one, WHEN[one], PAGES[one]) for one in WHEN]}
+            return render("advice.html" if part else "page.html", found), 200
+        if params.show is Show.ALL or (self._overview and params.source is None):
+            notes, now_ms = self._notes, round(time.time() * 1000)
+            found |= {"body": "overview.html", "notes": list(notes.get(None, ()))}
+            found |= overview(self._group, params, now_ms=now_ms, notes=notes, unreadable=self._unreadable)
+            return render("overview.html" if part else "page.html", found), 200
+        return self._one(params, part, found)
+
+    def _one(self, params: PageQuery, part: str, found: dict[str, Any]) -> Answer:
+        """The page of one source."""
+        known = find(self._group, params)
         watched = known if isinstance(known, SourceStatus) else None
         code = 404 if known is None and params.source is not None else 200
-        found: dict[str, Any] = {"watched": watched, "begun": None, "source": None, "written": None, "params": params}
-        found |= {"notes": list(self._notes), "choices": page.choices(self._group, known)}
+        chosen = choices(self._group, known)
+        found |= {"watched": watched, "begun": None, "written": None, "params": params, "body": "live.html"}
+        found |= {"notes": list(self._notes.get(None, ())), "choices": chosen}
+        found |= {"all": len(chosen) + sum(not one.other for one in self._unreadable)}
         if watched is not None:
-            found |= page.live(watched, params, self._splits, self._group.sink(watched.view.source.query_id))
+            query_id = watched.view.source.query_id
+            sink, now_ms = self._group.sink(query_id), round(time.time() * 1000)
+            found |= page.live(watched, params, self._splits, sink)
+            found |= {"history": make_history(watched), "advice": advice_of(watched, now_ms, sink)}
+            found["notes"] += self._notes.get(query_id, ())
         elif isinstance(known, Begun):
             found |= page.begun(known, params, self._group.sink(known.source.query_id))
         elif isinstance(known, SinkStatus):
             found |= page.writing(known, params)
         if part != "live":
             awaited = None if watched is None or params.split is None else params.at(watched.view.source)
-            found |= {"revision": revision, "split": params.split, "told": Told(awaited=awaited)}
+            found |= {"split": params.split, "told": Told(awaited=awaited)}
         return render("live.html" if part else "page.html", found), code

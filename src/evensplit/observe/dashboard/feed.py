@@ -25,6 +25,9 @@ RETRY_MS = 2_000
 BROWSERS_MAX = 64
 """How many browsers can wait for news; others are refused."""
 
+WAITED_MS = 15_000
+"""How much longer the unread records of an idle source have to have waited for that to be news."""
+
 IDLE_MAX = 1_000
 """How many sources' last idle states are remembered, to tell whether anything has changed."""
 
@@ -70,7 +73,9 @@ class Feed:
         key = (source.query_id, source.number)
         # An idle source still looks at its clusters.
         found = watched.view.explanation
-        stands = (watched.run_id, last.run_id, last.number, found.clusters, found.notices)
+        age = watched.view.lags.age
+        waited = 0 if age is None else age.least_ms // WAITED_MS
+        stands = (watched.run_id, last.run_id, last.number, found.clusters, found.notices, waited)
         with self._lock:
             idle = self._idle.pop(key, None)
             if watched.stage is QueryStatus.IDLE:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from evensplit.errors import OptionError, PortError, line_of
 from evensplit.observe.dashboard.app import Pages
+from evensplit.observe.dashboard.view.overview import Unreadable
 from evensplit.observe.recorder import Recorder
 from evensplit.observe.web.address import LOOPBACK, PORT_DEFAULT, problems
 from evensplit.observe.web.server import Server, shared
@@ -22,6 +23,7 @@ class Dashboard:
 
     `host`: where to listen; one that other machines can reach needs a `token`, which every request then has to carry.
     `port`: 0 for any free one.
+    `overview`: an address that names no source is that of all queries, not that of the one with the latest news.
 
     Raises:
         OptionError: host, port or token cannot be; all that is wrong at once.
@@ -29,12 +31,18 @@ class Dashboard:
     """
 
     def __init__(
-        self, recorder: Recorder, host: str = LOOPBACK, port: int = PORT_DEFAULT, token: str | None = None
+        self,
+        recorder: Recorder,
+        host: str = LOOPBACK,
+        port: int = PORT_DEFAULT,
+        token: str | None = None,
+        *,
+        overview: bool = False,
     ) -> None:
         wrong = problems(host, port, token)
         if wrong:
             raise OptionError(wrong)
-        self._pages = Pages()
+        self._pages = Pages(overview=overview)
         self._pages.watch(recorder)
         self._server = Server(host, port, token)
         self._server.add(*self._pages.routes)
@@ -62,9 +70,13 @@ class Dashboard:
         """Show what `recorder` hears as well. Adding one again changes nothing."""
         self._pages.watch(recorder)
 
-    def note(self, notes: Sequence[str]) -> None:
-        """Show these sentences above everything, in place of the earlier ones."""
-        self._pages.note(notes)
+    def note(self, notes: Sequence[str], query_id: str | None = None) -> None:
+        """Show these sentences above everything, in place of the earlier ones; of one query, above its page."""
+        self._pages.note(notes, query_id)
+
+    def unreadable(self, ones: Sequence[Unreadable]) -> None:
+        """Show these checkpoints among all queries, with what is wrong with them, in place of the earlier ones."""
+        self._pages.unreadable(ones)
 
     def close(self) -> None:
         """Let go of the port and of all browsers. Can be called again."""

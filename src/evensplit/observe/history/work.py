@@ -31,6 +31,8 @@ class Work:
     """The limits that kept it from reading all that there was; ascending."""
     parts: Mapping[str, ClusterPart] = field(default_factory=dict)
     """Cluster -> what of it was read, and is left; of those that are read."""
+    largest: int = 0
+    """The offsets of the split with the most."""
 
     @property
     def offsets_sum(self) -> int:

@@ -7,9 +7,18 @@
   const zoned = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
   const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 
+  function showAges(root) {
+    for (const one of root.querySelectorAll("time.ago")) {
+      const seconds = Math.max(0, Math.floor((Date.now() - new Date(one.dateTime).getTime()) / 1000));
+      const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"]].find(([size]) => seconds >= 2 * size) ?? [1, "s"];
+      if (!Number.isNaN(seconds)) one.textContent = `${Math.floor(seconds / size)} ${unit} ago`;
+    }
+  }
+
   function showTimes(root) {
     const today = new Date().toDateString();
-    for (const one of root.querySelectorAll("time[datetime]")) {
+    showAges(root);
+    for (const one of root.querySelectorAll("time[datetime]:not(.ago)")) {
       const at = new Date(one.dateTime);
       if (!Number.isNaN(at.getTime())) {
         one.textContent = (at.toDateString() === today ? clock : zoned).format(at);
@@ -41,6 +50,7 @@
 
   window.setInterval(() => {
     if (Date.now() - heard > SILENCE_MS) lose();
+    showAges(live());
   }, 1000);
 
   document.addEventListener("htmx:sseOpen", (event) => {

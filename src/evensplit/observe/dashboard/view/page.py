@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,20 +16,19 @@ from evensplit.observe.dashboard.view.chart import make_chart
 from evensplit.observe.dashboard.view.formatting import exact, short
 from evensplit.observe.dashboard.view.grid import make_grid
 from evensplit.observe.dashboard.view.proofs import (
-    OVER,
     advised,
     busiest,
     how_far,
-    needed_now,
     proofs,
     said_of_plan,
     told_settings,
 )
 from evensplit.observe.dashboard.view.query import PageQuery
+from evensplit.observe.dashboard.view.sources import source_of
 from evensplit.observe.dashboard.view.status import awaited, status_of, status_of_begun, status_of_sink
 from evensplit.observe.dashboard.view.writing import written
-from evensplit.observe.recorder import RUNS, Begun, QueryStatus, SourceStatus
-from evensplit.observe.recorder_group import RecorderGroup
+from evensplit.observe.health.figures import OVER, needed_now, rates_now, reads_now
+from evensplit.observe.recorder import RUNS, Begun, SourceStatus
 from evensplit.observe.sinks import SinkStatus, SinkView
 from evensplit.observe.source_view import Source, SplitView, View
 from evensplit.observe.timeline import Kind
@@ -40,9 +39,6 @@ LINES_MAX = 12
 """The most lines of notices."""
 CHAPTERS_MAX = 40
 VIEWS_MAX = 4
-
-Shown = SourceStatus | Begun | SinkStatus
-"""What a page can be about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,37 +92,6 @@ class Splits:
             return made[1]
 
 
-def find(group: RecorderGroup, params: PageQuery) -> Shown | None:
-    """The source that `params` ask for, or the one with the latest news; None if there is none yet.
-
-    A query without a batch stands for its first source, until it is known which of its sources are ours; and so does
-    one over other sources that writes.
-    """
-    known = _all(group)
-    if params.source is None:
-        return known[-1] if known else None
-    exact = [one for one in known if (_source(one).query_id, _source(one).number) == params.source]
-    return next(iter(exact or [one for one in known if params.source == (_source(one).query_id, 0)]), None)
-
-
-def _all(group: RecorderGroup) -> Sequence[Shown]:
-    """All sources, queries without a batch and others that write, in the order of `RecorderGroup.watched`."""
-    found: list[Shown] = [*group.begun(), *group.watched()]
-    reading = {_source(one).query_id for one in found}
-    found += [one for one in group.sinks() if one.view.query_id not in reading]
-    return sorted(found, key=lambda one: (_runs(one), one.heard_ms or 0))
-
-
-def _runs(one: Shown) -> bool:
-    return one.runs if isinstance(one, SinkStatus) else one.stage in RUNS
-
-
-def _source(one: Shown) -> Source:
-    if isinstance(one, SinkStatus):
-        return Source(one.view.query_id, 0, one.view.name)
-    return one.source if isinstance(one, Begun) else one.view.source
-
-
 def begun(one: Begun, params: PageQuery, sink: SinkView | None = None) -> dict[str, Any]:
     """The values for a query without a batch. `sink`: as in `live`."""
     return {
@@ -143,8 +108,8 @@ def begun(one: Begun, params: PageQuery, sink: SinkView | None = None) -> dict[s
 def writing(one: SinkStatus, params: PageQuery) -> dict[str, Any]:
     """The values for a query over other sources that writes."""
     return {
-        "source": _source(one),
-        "params": replace(params.at(_source(one)), split=None),
+        "source": source_of(one),
+        "params": replace(params.at(source_of(one)), split=None),
         "status": status_of_sink(one),
         "written": written(one.view, runs=one.runs),
     }
@@ -173,7 +138,7 @@ def live(watched: SourceStatus, params: PageQuery, splits: Splits, sink: SinkVie
         "clusters": _clusters(watched, here),
         "counts": view.totals.counted,
         "uncounted": view.totals.uncounted,
-        "written": written(sink, runs=_reads(watched)),
+        "written": written(sink, runs=reads_now(watched)),
         "clusters_left": max(0, len(explanation.clusters) - CLUSTERS_MAX),
         "grid": make_grid(found, here, {one.reader: one.offsets for one in explanation.readers}, moved),
         "chart": make_chart(view.work),
@@ -186,21 +151,6 @@ def live(watched: SourceStatus, params: PageQuery, splits: Splits, sink: SinkVie
         "older": replace(here, older=older + HAPPENINGS_MAX) if older + HAPPENINGS_MAX < len(kinds) else None,
         "all_kinds": replace(here, kinds=(), older=0),
     }
-
-
-def choices(group: RecorderGroup, shown: Shown | None) -> Sequence[tuple[str, str, bool]]:
-    """Name, value in an address, and whether it is shown, of each source; the one with the latest news first."""
-    sources = [_source(one) for one in _all(group)[::-1]]
-    names = list(map(str, sources))
-    return [
-        # Two queries of one name are told apart by their ids.
-        (
-            name if names.count(name) == 1 else f"{name} ({source.query_id})",
-            f"{source.number}:{source.query_id}",
-            shown is not None and source == _source(shown),
-        )
-        for source, name in zip(sources, names, strict=True)
-    ]
 
 
 def story(history: SplitHistory) -> dict[str, Any]:
@@ -293,27 +243,14 @@ def _rate(watched: SourceStatus) -> Tile:
     """The rate: none for a query that has ended, and for an idle one 0, with its last rate."""
     if watched.stage in OVER:
         return Tile("Rate", "-", "", "the query has ended", "Nothing is read any more")
-    rates = _rates(watched)
-    if rates and not _reads(watched):
+    rates = rates_now(watched)
+    if rates and not reads_now(watched):
         before = sum(watched.view.rates().values())
         title = f"{exact(before)} offsets per second over the last batches, and none since"
         return Tile("Rate", "0", "offsets/s", f"{short(before)}/s until", title, until_ms=watched.view.last.at_ms)
     rate = sum(rates.values()) if rates else None
     title = f"{exact(rate)} offsets per second"
     return Tile("Rate", short(rate), "offsets/s", "over the last batches" if rates else "needs two batches", title)
-
-
-def _rates(watched: SourceStatus) -> Mapping[str, float]:
-    """Cluster -> offsets per second; 0 for clusters that are not read at the moment."""
-    if watched.stage in OVER:
-        return {}
-    away = watched.view.away
-    reads = _reads(watched)
-    return {name: rate if reads and name not in away else 0 for name, rate in watched.view.rates().items()}
-
-
-def _reads(watched: SourceStatus) -> bool:
-    return watched.stage in (QueryStatus.RUNNING, QueryStatus.UNKNOWN) and not watched.view.waits
 
 
 def _lag(one: ClusterView) -> int | None:
@@ -333,7 +270,7 @@ def _lost(view: View) -> str:
 
 def _clusters(watched: SourceStatus, params: PageQuery) -> Sequence[Health]:
     """Clusters with trouble first, then those with the most lag."""
-    rates, known = _rates(watched), watched.view.explanation.reported
+    rates, known = rates_now(watched), watched.view.explanation.reported
     found = [
         Health(
             one,

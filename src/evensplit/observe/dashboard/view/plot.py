@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from evensplit.observe.dashboard.view.formatting import short
 
@@ -101,6 +102,36 @@ def lines(
         area = f"{scale.x(xs[0])},{BOTTOM} {points} {scale.x(xs[-1])},{BOTTOM}" if filled else ""
         drawn.append(Line(colour, points, area))
     return Plot(title, note, x, y, _legend(series), *scale.axes(whole=whole), lines=tuple(drawn))
+
+
+def over_time(
+    title: str,
+    note: str,
+    y: str,
+    first_ms: int,
+    last_ms: int,
+    series: Sequence[tuple[str, Sequence[tuple[int, float | None]]]],
+    unit: tuple[int, str],
+) -> Plot:
+    """A line for each of `series`, a name and its values by time; broken where a value is None.
+
+    `first_ms`, `last_ms`: the ends of the x axis. `unit`: how many ms its unit has, and what it is called.
+    """
+    size, x = unit
+    values = [value for _, found in series for _, value in found if value is not None]
+    scale = _Scale((first_ms - last_ms) / size, 0, max(values, default=0) or 1)
+    drawn = []
+    for colour, (_, found) in enumerate(series, start=1):
+        for known, group in groupby(found, key=lambda one: one[1] is not None):
+            places = [(scale.x((at_ms - last_ms) / size), scale.y(value or 0)) for at_ms, value in group]
+            if not known:
+                continue
+            if len(places) == 1:
+                # One value between others that are not known is a short line.
+                places = [(places[0][0] - 2, places[0][1]), (places[0][0] + 2, places[0][1])]
+            drawn.append(Line(colour, " ".join(f"{across},{down}" for across, down in places)))
+    named = [(name, ()) for name, found in series if any(value is not None for _, value in found)]
+    return Plot(title, note, x, y, _legend(named), *scale.axes(whole=False), lines=tuple(drawn))
 
 
 def bars(

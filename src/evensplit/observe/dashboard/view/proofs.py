@@ -10,8 +10,8 @@ from evensplit.core.state.settings import COUNT, GAIN_PERCENT_DEFAULT, LEVEL, Se
 from evensplit.core.text import counted, some
 from evensplit.explain.held import held_sentence
 from evensplit.explain.reader_loads import ReaderLoad
-from evensplit.explain.readers_needed import ReadersNeeded
-from evensplit.observe.recorder import QueryStatus, SourceStatus
+from evensplit.observe.health.figures import needed_now
+from evensplit.observe.recorder import SourceStatus
 from evensplit.observe.source_view import View
 
 LINES_MAX = 12
@@ -19,9 +19,6 @@ LINES_MAX = 12
 
 CAPACITIES_MAX = 4
 """How many capacities are told, where neighbours with the same count as one."""
-
-OVER = frozenset({QueryStatus.ENDED, QueryStatus.FAILED})
-"""The states in which nothing is read any more."""
 
 
 def proofs(view: View) -> Sequence[tuple[str, str]]:
@@ -51,13 +48,6 @@ def advised(watched: SourceStatus) -> Sequence[tuple[str, str]]:
         return []
     enough = len(watched.view.explanation.readers) >= needed.readers
     return [("off" if enough and not needed.capped else "bad", f"{needed.sentence()}.")]
-
-
-def needed_now(watched: SourceStatus) -> ReadersNeeded | None:
-    """How many readers are needed; None if that is not known, or the query has ended."""
-    if watched.stage in OVER:
-        return None
-    return watched.view.readers_needed(watched.heard_ms if watched.stage is QueryStatus.IDLE else None)
 
 
 def busiest(view: View) -> tuple[ReaderLoad, float] | None:

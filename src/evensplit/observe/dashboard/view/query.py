@@ -31,6 +31,17 @@ class Shade(StrEnum):
     RATE = "rate"
 
 
+class Show(StrEnum):
+    """What a page is about."""
+
+    ONE = "one"
+    """One source."""
+    ALL = "all"
+    """All of them, a line each."""
+    ADVICE = "advice"
+    """When which advice is given."""
+
+
 @dataclass(frozen=True, slots=True)
 class PageQuery:
     """The parameters of a page."""
@@ -52,11 +63,13 @@ class PageQuery:
     """How many of the latest events are skipped."""
     split: SplitId | None = None
     """The split whose history is shown."""
+    show: Show = Show.ONE
+    """With `ALL`, `find` and `page` are about queries."""
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[str, str]]) -> PageQuery:
         """Read the parameters of an address. Raises BadPageQuery."""
-        known = {"source", "by", "reader", "cluster", "topic", "find", "page", "kind", "older", "split"}
+        known = {"source", "by", "reader", "cluster", "topic", "find", "page", "kind", "older", "split", "show"}
         found: dict[str, list[str]] = {}
         for name, value in pairs:
             if name not in known:
@@ -75,6 +88,7 @@ class PageQuery:
             tuple(dict.fromkeys(_one_of("kind", one, Kind) for one in found.get("kind", ()))),
             _number("older", once.get("older", "0")),
             _split(found.get("split")),
+            _one_of("show", once.get("show", Show.ONE), Show),
         )
 
     def address(self) -> str:
@@ -86,6 +100,7 @@ class PageQuery:
         """The names and values in the address, as `of` takes them."""
         split = () if self.split is None else (self.split.cluster, self.split.topic, str(self.split.partition))
         query: Mapping[str, str | None] = {
+            "show": None if self.show is Show.ONE else str(self.show),
             "source": f"{self.source[1]}:{self.source[0]}" if self.source else None,
             "by": None if self.shade is Shade.LAG else str(self.shade),
             "reader": None if self.reader is None else NOBODY if self.reader < 0 else str(self.reader),

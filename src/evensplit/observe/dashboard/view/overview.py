@@ -1,0 +1,218 @@
+"""The page of all queries: a line for each, those first that need attention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evensplit.core.text import counted
+from evensplit.observe.dashboard.view.formatting import exact, lasted, short
+from evensplit.observe.dashboard.view.query import PageQuery, Show
+from evensplit.observe.dashboard.view.sources import Shown, everything, runs, source_of
+from evensplit.observe.dashboard.view.status import Status, status_of, status_of_begun, status_of_sink
+from evensplit.observe.health.advice import Advice, advice_of
+from evensplit.observe.health.figures import OVER, Figures, figures_of
+from evensplit.observe.history.ends_seen import Age
+from evensplit.observe.recorder import Begun, QueryStatus, SourceStatus
+from evensplit.observe.recorder_group import RecorderGroup
+from evensplit.observe.sinks import SinkStatus, SinkView
+
+ROWS_MAX = 100
+"""How many queries are on a page."""
+
+SHOWN_MAX = 20
+"""How many checkpoints of other queries are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A checkpoint that cannot be shown."""
+
+    name: str
+    why: str
+    """One or more sentences."""
+    other: bool = False
+    """Nothing is wrong with it: it has no source of this package, or no batch yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One figure. `title`: all of it in words."""
+
+    text: str
+    title: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One query. None in place of a figure: it has none."""
+
+    name: str
+    params: PageQuery | None
+    """Its page; None: it has none."""
+    tone: str
+    said: str
+    """Its state."""
+    since_ms: int | None = None
+    problem: str = ""
+    """Its error, or the first note about it."""
+    batch: int | None = None
+    at_ms: int | None = None
+    lag: Value | None = None
+    waited: Value | None = None
+    rate: Value | None = None
+    took: Value | None = None
+    even: Value | None = None
+    advice: tuple[Advice, ...] = ()
+    attention: int = 0
+    """3: it has failed, or records are not read, not written, or gone; 2: there is other advice; 1: it runs; 0: it has
+    ended."""
+    order: tuple[float, float, str] = (0.0, 0.0, "")
+    """Of those that need as much attention."""
+
+
+_NO_LAG = "A checkpoint has no ends of logs: --lag asks the clusters for them"
+
+
+def overview(
+    group: RecorderGroup,
+    params: PageQuery,
+    *,
+    now_ms: int,
+    notes: Mapping[str | None, Sequence[str]],
+    unreadable: Sequence[Unreadable] = (),
+) -> dict[str, Any]:
+    """The values of the page. `notes`: query id -> what to say of it. `unreadable`: checkpoints without a query."""
+    sinks = {one.view.query_id: one.view for one in group.sinks()}
+    rows = [_row(one, sinks, now_ms, notes.get(source_of(one).query_id, ())) for one in everything(group)]
+    rows += [_unreadable(one) for one in unreadable if not one.other]
+    found = sorted(
+        (one for one in rows if params.find.casefold() in one.name.casefold()),
+        key=lambda one: (-one.attention, one.order),
+    )
+    pages = max(1, -(-len(found) // ROWS_MAX))
+    page = min(params.page, pages - 1)
+    here = replace(PageQuery(show=Show.ALL, find=params.find), page=page)
+    others = [one for one in unreadable if one.other]
+    without_lag = any(one.lag is not None and one.lag.title == _NO_LAG for one in rows)
+    return {
+        "params": here,
+        "rows": found[page * ROWS_MAX : (page + 1) * ROWS_MAX],
+        "known": len(rows),
+        "matching": len(found),
+        "counts": _counts(rows),
+        "no_lag": without_lag,
+        "others": others[:SHOWN_MAX],
+        "others_left": max(0, len(others) - SHOWN_MAX),
+        "page": page,
+        "pages": pages,
+        "earlier": replace(here, page=page - 1) if page else None,
+        "later": replace(here, page=page + 1) if page + 1 < pages else None,
+    }
+
+
+def _counts(rows: Sequence[Row]) -> str:
+    """How many there are, and how many of them need attention."""
+    if not rows:
+        return ""
+    urgent = sum(one.attention == 3 for one in rows)
+    advised = sum(one.attention == 2 for one in rows)
+    quiet = sum(one.attention == 0 for one in rows)
+    parts = [
+        f"{urgent:,} need{'s' if urgent == 1 else ''} attention" if urgent else "",
+        f"{advised:,} with advice" if advised else "",
+        f"{quiet:,} ended" if quiet else "",
+    ]
+    said = ", ".join(part for part in parts if part)
+    return f"{counted(len(rows), 'query', 'queries')}: {said or 'all is well'}"
+
+
+def _row(one: Shown, sinks: Mapping[str, SinkView], now_ms: int, notes: Sequence[str]) -> Row:
+    source = source_of(one)
+    name, params = str(source), PageQuery().at(source)
+    if isinstance(one, SinkStatus):
+        status = status_of_sink(one)
+        return Row(name, params, *_said(status), attention=int(runs(one)), order=(0.0, 0.0, name))
+    if isinstance(one, Begun):
+        status = status_of_begun(one)
+        urgent = one.stage in (QueryStatus.FAILED, QueryStatus.WAITING)
+        problem = one.said or one.failure
+        attention = 3 if urgent else int(runs(one))
+        return Row(name, params, *_said(status), problem=problem, attention=attention, order=(0.0, 0.0, name))
+    return _of_source(one, name, params, sinks.get(source.query_id), now_ms, notes)
+
+
+def _of_source(
+    one: SourceStatus, name: str, params: PageQuery, sink: SinkView | None, now_ms: int, notes: Sequence[str]
+) -> Row:
+    figures, advice = figures_of(one), advice_of(one, now_ms, sink)
+    failed = one.stage is QueryStatus.FAILED
+    attention = 0 if one.stage in OVER else 1
+    if failed or any(found.urgent for found in advice):
+        attention = 3
+    elif advice:
+        attention = 2
+    waited_ms = 0 if figures.age is None else figures.age.least_ms
+    return Row(
+        name,
+        params,
+        *_said(status_of(one)),
+        problem=(one.said or one.failure) if failed else next(iter(notes), ""),
+        batch=figures.batch,
+        at_ms=figures.at_ms,
+        lag=_lag(figures, one.stage),
+        waited=_waited(figures.age),
+        rate=None if figures.rate is None else Value(f"{short(figures.rate)}/s", f"{exact(figures.rate)} offsets/s"),
+        took=None if figures.duration_ms is None else Value(lasted(figures.duration_ms), "The whole last batch"),
+        even=_even(figures),
+        advice=advice,
+        attention=attention,
+        order=(-float(waited_ms), -float(figures.lag or 0), name),
+    )
+
+
+def _unreadable(one: Unreadable) -> Row:
+    return Row(one.name, None, "bad", "cannot be read", problem=one.why, attention=3, order=(0.0, 0.0, one.name))
+
+
+def _said(status: Status) -> tuple[str, str, int | None]:
+    return status.tone, status.said, status.since_ms
+
+
+def _lag(figures: Figures, stage: QueryStatus) -> Value:
+    unknown = figures.lag_unknown
+    if figures.lag is None:
+        title = _NO_LAG if stage is QueryStatus.UNKNOWN else f"unknown for {counted(unknown, 'partition')}"
+        return Value("?", title, "off")
+    more = f", and unknown for {counted(unknown, 'partition')}" if unknown else ""
+    return Value(f"{short(figures.lag)}{' +?' if unknown else ''}", f"{exact(figures.lag)} offsets to read{more}")
+
+
+def _waited(age: Age | None) -> Value | None:
+    if age is None:
+        return None
+    if age == Age(0, 0):
+        return Value("0 s", "Nothing is unread")
+    most = "and perhaps longer" if age.most_ms is None else f"at most {lasted(age.most_ms)}"
+    more = ">" if age.most_ms is None else ""
+    return Value(
+        f"{more}{_seconds(age.least_ms)}", f"The oldest unread record: at least {lasted(age.least_ms)}, {most}"
+    )
+
+
+def _seconds(ms: int) -> str:
+    """Whole seconds, minutes, hours or days."""
+    for size, unit in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min")):
+        if ms >= 2 * size:
+            return f"{ms // size:,} {unit}"
+    return f"{ms // 1_000} s"
+
+
+def _even(figures: Figures) -> Value:
+    if figures.even:
+        return Value("even", figures.proof, "good")
+    if figures.even is None:
+        return Value("-", figures.proof or "Nothing is proven", "off")
+    return Value("uneven", figures.proof, "bad" if figures.promised else "off")

@@ -1,0 +1,296 @@
+"""What to do about a query that is not well: rules over the model, each with its condition, and none said without it.
+
+It is pure. `now_ms` is the one thing that the model does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evensplit.core.batch.plan import CUT_OFFSETS_MIN
+from evensplit.core.batch.plan_summary import FAR_TIMES
+from evensplit.core.state.settings import COUNT, LEVEL, OWNERS
+from evensplit.core.text import counted, some
+from evensplit.explain.batch_rates import pace_of
+from evensplit.explain.held import ALIGNMENT
+from evensplit.explain.readers_needed import ReadersNeeded
+from evensplit.explain.written import TROUBLE
+from evensplit.observe.health.figures import OVER, needed_now
+from evensplit.observe.health.rules import PAGES, URGENT, Rule
+from evensplit.observe.history.work import Work
+from evensplit.observe.recorder import RUNS, SourceStatus
+from evensplit.observe.sinks import SinkView
+from evensplit.observe.source_view import View
+from evensplit.observe.timeline import Kind
+
+BATCHES = 10
+"""The last batches, over which it is judged whether the lag grows."""
+GROWS_BATCHES_MIN = 4
+"""So many batches it takes at least."""
+GROWS_TIMES = 1.25
+"""The lag grows if it is on average this many times what it was before."""
+
+SKEWED_BATCHES = 5
+"""Of the last batches with work, more than half have to be uneven."""
+
+FIXED_SHARE = 0.5
+"""From this share of a batch on, what it takes whatever it reads is worth a word ..."""
+FIXED_BATCH_MS = 5_000
+"""... if batches take so long on average."""
+
+MOVING_BATCHES_MIN = 10
+"""Of so many batches at least, more than half have to have moved partitions."""
+
+SILENT_MS = 30 * 60_000
+"""A running query of which nothing was heard for so long hangs."""
+STOPPED_MS = 10 * 60_000
+"""A query without a batch for so long, and for `STOPPED_BATCHES` of its batches, is taken to have stopped."""
+STOPPED_BATCHES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One thing to do."""
+
+    rule: Rule
+    text: str
+    """What is not well, with its figures, and what to do: a sentence or two."""
+
+    @property
+    def page(self) -> str:
+        """Where the documentation has more: a page below `docs`, and the section."""
+        return PAGES[self.rule]
+
+    @property
+    def urgent(self) -> bool:
+        """Whether records are not read, not written, or gone."""
+        return self.rule in URGENT
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, in JSON's own types."""
+        return {"rule": str(self.rule), "urgent": self.urgent, "text": self.text, "page": self.page}
+
+
+def advice_of(
+    watched: SourceStatus, now_ms: int | None = None, sink: SinkView | None = None, needed: ReadersNeeded | None = None
+) -> tuple[Advice, ...]:
+    """What to do about a source, the urgent first; nothing if it is well.
+
+    `now_ms`: by the wall clock; None: nothing is said of how long ago something was. `sink`: what the query writes.
+    `needed`: how many readers are needed, if more is known than the view has.
+    """
+    view, over = watched.view, watched.stage in OVER
+    found: list[Advice] = []
+    if not over:
+        found += _away(watched)
+    found += _lost(view)
+    found += _not_written(sink)
+    if over:
+        return tuple(found)
+    if now_ms is not None:
+        found += _quiet(watched, now_ms)
+    needed = needed if needed is not None else needed_now(watched)
+    grows = lag_grows(view)
+    found += _readers(view, needed)
+    found += _held(view, needed, grows=grows)
+    found += _uneven(view)
+    found += _fixed(view)
+    found += _moves(view)
+    return tuple(found)
+
+
+def lag_grows(view: View) -> bool:
+    """Whether the lag has grown over the last batches of this run: it is larger in the later half of their time."""
+    times = [one.at_ms for one in _run(view)[-BATCHES:] if one.at_ms is not None]
+    if len(times) < GROWS_BATCHES_MIN:
+        return False
+    known = [(one.at_ms, one.lag) for one in view.lags.points if one.lag is not None and one.at_ms >= times[0]]
+    if not known:
+        return False
+    middle_ms = (known[0][0] + known[-1][0]) / 2
+    before = [lag for at_ms, lag in known if at_ms <= middle_ms]
+    after = [lag for at_ms, lag in known if at_ms > middle_ms]
+    if min(len(before), len(after)) < GROWS_BATCHES_MIN // 2 or known[-1][1] <= known[0][1]:
+        return False
+    return sum(after) / len(after) > GROWS_TIMES * sum(before) / len(before)
+
+
+def _away(watched: SourceStatus) -> Iterator[Advice]:
+    """Clusters are read and do not answer."""
+    away = sorted(watched.view.away)
+    if not away:
+        return
+    runs = watched.stage in RUNS
+    who = f"{'Cluster' if len(away) == 1 else 'Clusters'} {some(away)} {'does' if len(away) == 1 else 'do'} not answer"
+    whom = "" if runs else " this machine"
+    positions = "Its position is" if len(away) == 1 else "Their positions are"
+    after = f" {positions} kept; after unreachableTimeout the query fails." if runs else ""
+    yield Advice(Rule.AWAY, f"{who}{whom}: look at the brokers, and at the way to them.{after}")
+
+
+def _lost(view: View) -> Iterator[Advice]:
+    """Losses were declared."""
+    losses = sum(view.totals.losses.values())
+    if losses:
+        where = some([name or "others" for name, count in view.totals.losses.items() if count])
+        what = f"{counted(losses, 'loss', 'losses')} in {where}"
+        yield Advice(
+            Rule.LOST,
+            f"Records were, or may have been, gone before they were read: {what}. Raise retention.ms of the topics, or "
+            "read faster. The events on its page say of which partitions.",
+        )
+
+
+def _not_written(sink: SinkView | None) -> Iterator[Advice]:
+    """The last batch could not be written."""
+    last = None if sink is None else sink.last
+    if last is not None and last.outcome in TROUBLE:
+        yield Advice(
+            Rule.NOT_WRITTEN,
+            f"Batch {last.batch:,} is {last.outcome}: the error in the driver's log says of which cluster, and what to "
+            "do. Start the query again when that is done: it ends what was decided.",
+        )
+
+
+def _quiet(watched: SourceStatus, now_ms: int) -> Iterator[Advice]:
+    """Nothing was heard of a running query, or a checkpoint has no new batch although there are records to read."""
+    view, heard_ms = watched.view, watched.heard_ms
+    if watched.stage in RUNS:
+        if heard_ms is not None and now_ms - heard_ms > SILENT_MS:
+            yield Advice(
+                Rule.SILENT,
+                f"Nothing was heard of it for {_long(now_ms - heard_ms)}: a batch hangs, or takes long. See the stages "
+                "that run in Spark's UI.",
+            )
+        return
+    last_ms, lag = view.last.at_ms, view.lag
+    if last_ms is None or not lag:
+        return
+    times = [one.at_ms for one in _run(view)[-BATCHES:] if one.at_ms is not None]
+    usual_ms = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0
+    if now_ms - last_ms > max(STOPPED_MS, STOPPED_BATCHES * usual_ms):
+        yield Advice(
+            Rule.STOPPED,
+            f"No batch was planned for {_long(now_ms - last_ms)}, and {counted(lag, 'offset')} are unread: see whether "
+            "the query runs, and start it if not.",
+        )
+
+
+def _readers(view: View, needed: ReadersNeeded | None) -> Iterator[Advice]:
+    """There are too few readers for what arrives and is left."""
+    if needed is None:
+        return
+    readers = len(view.explanation.readers)
+    if needed.readers > readers:
+        yield Advice(Rule.READERS, f"Give it {counted(needed.readers, 'reader')} (it has {readers:,}): {_why(needed)}.")
+    elif needed.capped:
+        yield Advice(
+            Rule.PARTITIONS,
+            f"It needs more readers than it has partitions: {_why(needed)}. Set plan=level, so that several readers "
+            "share a partition, or give the topics more partitions.",
+        )
+
+
+def _held(view: View, needed: ReadersNeeded | None, *, grows: bool) -> Iterator[Advice]:
+    """Limits keep batches short while the lag grows, and readers have time to spare."""
+    if needed is None or not needed.held_by or not grows:
+        return
+    limits = [one for one in needed.held_by if one != ALIGNMENT]
+    if limits:
+        them = " and ".join(limits)
+        keep, it = ("keeps", "it") if len(limits) == 1 else ("keep", "them")
+        through = "" if needed.let_through is None else f" at {_rate(needed.let_through)} offsets/s"
+        yield Advice(
+            Rule.LIMIT,
+            f"{them} {keep} batches short{through}, and the lag grows: raise {it}. Readers have time to spare.",
+        )
+    if ALIGNMENT in needed.held_by:
+        waits = some(list(dict.fromkeys(one.scope for one in view.explanation.held if one.limit == ALIGNMENT)))
+        whom = f" for {waits}" if waits else ""
+        yield Advice(
+            Rule.ALIGNMENT,
+            f"alignment waits{whom}, and the lag of the others grows: see whether records still come there. "
+            "idleTimeout says after how long an idle partition is not waited for.",
+        )
+
+
+def _uneven(view: View) -> Iterator[Advice]:
+    """One partition alone, or one owner, has far more than a reader's share, in most of the last batches."""
+    settings = view.last.end.settings
+    busy = [one for one in _run(view) if one.offsets_sum][-SKEWED_BATCHES:]
+    if settings.plan == LEVEL or not busy:
+        return
+    cut = [one for one in busy if one.largest > _far(one)]
+    owned = [one for one in busy if one.largest <= _far(one) < one.busiest]
+    last = busy[-1]
+    if 2 * len(cut) > len(busy) and last in cut:
+        yield Advice(
+            Rule.LEVEL,
+            f"One partition has {last.largest:,} of {counted(last.offsets_sum, 'offset')}, "
+            f"{last.largest / last.share:.1f} times a reader's share: set plan=level, so that several read it.",
+        )
+    elif settings.plan == OWNERS and settings.balance == COUNT and 2 * len(owned) > len(busy) and last in owned:
+        yield Advice(
+            Rule.BY_RATE,
+            f"The busiest reader has {last.busiest:,} of {counted(last.offsets_sum, 'offset')}, "
+            f"{last.busiest / last.share:.1f} times its share: set balance=rate, which weighs partitions by what they "
+            "bring.",
+        )
+
+
+def _fixed(view: View) -> Iterator[Advice]:
+    """Batches follow each other at once, and take long whatever they read: readers are not what is missing."""
+    batches = view.measured()
+    pace = pace_of(batches)
+    took = [one.duration_ms for one in batches[-BATCHES:] if one.duration_ms]
+    if pace is None or not (pace.sure and pace.at_once) or not took:
+        return
+    mean_ms = sum(took) / len(took)
+    if mean_ms >= FIXED_BATCH_MS and 1000 * pace.fixed_s >= FIXED_SHARE * mean_ms:
+        yield Advice(
+            Rule.FIXED,
+            f"A batch takes {mean_ms / 1000:.1f} s, and {pace.fixed_s:.1f} s of it whatever it reads: more readers do "
+            "not help with that. Look at the rest of the query (state, sink) in Spark's UI, or make batches larger.",
+        )
+
+
+def _moves(view: View) -> Iterator[Advice]:
+    """Partitions change their readers in most batches."""
+    batches = frozenset(one.batch for one in _run(view))
+    moving = {one.batch for one in view.happenings if one.kind is Kind.MOVED} & batches
+    if len(batches) >= MOVING_BATCHES_MIN and 2 * len(moving) > len(batches):
+        yield Advice(
+            Rule.MOVES,
+            f"Partitions changed their readers in {len(moving):,} of the last {len(batches):,} batches: what owners "
+            "depend on keeps changing, as the number of readers, the metadata or the topics. Each event says why.",
+        )
+
+
+def _run(view: View) -> Sequence[Work]:
+    """The batches of the present run that are kept, oldest first."""
+    return [one for one in view.work if one.run_id == view.last.run_id]
+
+
+def _far(one: Work) -> float:
+    """From so many offsets on, a reader has far more than its share, and cutting helps."""
+    return max(FAR_TIMES * one.share, CUT_OFFSETS_MIN)
+
+
+def _why(needed: ReadersNeeded) -> str:
+    """Why so many readers are needed: the sentence without its beginning, which says how many."""
+    return needed.sentence().partition(": ")[2]
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
+
+
+def _long(duration_ms: int) -> str:
+    """A long time, in one unit."""
+    minutes = duration_ms // 60_000
+    for size, unit in ((1_440, "d"), (60, "h")):
+        if minutes >= 2 * size:
+            return f"{minutes // size:,} {unit}"
+    return f"{minutes:,} min"

@@ -1,0 +1,65 @@
+"""The rules of advice: what each is about, when it is given, and where the documentation has more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Rule(StrEnum):
+    """What is not well."""
+
+    AWAY = "away"
+    LOST = "lost"
+    NOT_WRITTEN = "not-written"
+    SILENT = "silent"
+    STOPPED = "stopped"
+    READERS = "readers"
+    PARTITIONS = "partitions"
+    LIMIT = "limit"
+    ALIGNMENT = "alignment"
+    LEVEL = "level"
+    BY_RATE = "by-rate"
+    FIXED = "fixed"
+    MOVES = "moves"
+
+
+PAGES: Mapping[Rule, str] = {
+    Rule.AWAY: "howto/regions.md#when-a-region-is-unreachable",
+    Rule.LOST: "reliability.md#what-is-promised",
+    Rule.NOT_WRITTEN: "howto/writing.md#when-something-fails",
+    Rule.SILENT: "howto/monitoring.md#alerts-and-a-grafana-dashboard",
+    Rule.STOPPED: "dashboard.md#many-queries",
+    Rule.READERS: "howto/scaling.md#how-many-are-needed",
+    Rule.PARTITIONS: "howto/skew.md#cut-it",
+    Rule.LIMIT: "howto/limits.md#which-limit-was-it",
+    Rule.ALIGNMENT: "howto/replay.md#what-keeps-others-back",
+    Rule.LEVEL: "howto/skew.md#cut-it",
+    Rule.BY_RATE: "howto/skew.md#owners-that-weigh-what-partitions-bring",
+    Rule.FIXED: "howto/scaling.md#how-many-are-needed",
+    Rule.MOVES: "howto/monitoring.md#alerts-and-a-grafana-dashboard",
+}
+"""Rule -> where the documentation has more: a page below `docs`, and the section."""
+
+URGENT = frozenset({Rule.AWAY, Rule.LOST, Rule.NOT_WRITTEN, Rule.SILENT, Rule.STOPPED})
+"""The rules about records that are not read, not written, or gone."""
+
+WHEN: Mapping[Rule, str] = {
+    Rule.AWAY: "A cluster that is read does not answer.",
+    Rule.LOST: "Losses were declared in batches that were seen (failOnDataLoss=false).",
+    Rule.NOT_WRITTEN: "The last batch that was written could not be ended.",
+    Rule.SILENT: "Nothing was heard of a running query for half an hour.",
+    Rule.STOPPED: "A checkpoint had no new batch for ten minutes, and for ten times as long as its batches are apart, "
+    "and there are unread records.",
+    Rule.READERS: "More readers are needed than there are.",
+    Rule.PARTITIONS: "More readers would be needed than there are partitions.",
+    Rule.LIMIT: "A limit keeps batches short, readers have time to spare, and the lag grows.",
+    Rule.ALIGNMENT: "The same with alignment.",
+    Rule.LEVEL: "In most of the last five batches, one partition had over one and a half times a reader's share, and "
+    "over 10,000 offsets.",
+    Rule.BY_RATE: "The same of a reader with plan=owners and balance=count, of which no partition alone has so much.",
+    Rule.FIXED: "Batches follow each other at once and take five seconds or longer, of which at least half goes by "
+    "whatever they read.",
+    Rule.MOVES: "Partitions moved in more than half of the batches that are kept, of which there are ten at least.",
+}
+"""Rule -> when its advice is given."""
