@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evensplit.checkpoint.durations import durations
 from evensplit.checkpoint.files import batches_of
 from evensplit.checkpoint.offset_file import OffsetFile
 from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
@@ -17,7 +18,10 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError
 from evensplit.explain.split_history import BatchEnd
 from evensplit.observe.recorder import QueryStatus, Recorder
-from evensplit.observe.source_view import Batch, Source, View, advance
+from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance
+
+UNTIMED = 3
+"""Of how many of the last batches it is looked again whether they are done."""
 
 Progress = Callable[[Sequence[OffsetFile]], Iterable[OffsetFile]]
 """Yields the files one by one, for example with a progress bar."""
@@ -36,6 +40,10 @@ class CheckpointHistory:
     """Wraps the files of each look, for a progress bar: large states take a while."""
     query_id: str = ""
     """Empty if the checkpoint does not have it."""
+    name: str = ""
+    """What its sources are called; empty: as `path`."""
+    recorded_as: str = ""
+    """The id that `recorder` has it under; empty: that of the query."""
     views: dict[str, View] = field(default_factory=dict)
     """Source -> its state after the last batch."""
     first: int = 0
@@ -51,11 +59,12 @@ class CheckpointHistory:
     _ends: dict[str, BatchEnd] = field(default_factory=dict)
     _since: int = 0
     _digest: bytes = b""
+    _untimed: int = WORK_MAX
 
     @property
     def _recorded_id(self) -> str:
         """The id of the query; the directory's name if the checkpoint, as a partial copy, does not have it."""
-        return self.query_id or self.path.name
+        return self.recorded_as or self.query_id or self.path.name
 
     def look(self, *, latest_max: int | None = None) -> bool:
         """Read the batches that are new since the last look. Return whether anything changed.
@@ -89,6 +98,7 @@ class CheckpointHistory:
         self._digest = newest.digest
         self.committed = log.committed
         self.notes = log.notes
+        self._tell_durations()
         return before != (self.last, self.committed, self.notes)
 
     def _forget(self) -> None:
@@ -107,7 +117,8 @@ class CheckpointHistory:
         known = self._ends.get(source)
         files = [file for file in log.files if source in file.ours and (known is None or file.batch > known.batch)]
         for file in self.progress(files):
-            end, before = file.end(source), self._ends.get(source)
+            before = self._ends.get(source)
+            end = file.end(source, None if before is None else before.state)
             self._ends[source] = end
             start = self._start(before, end)
             if start is None and source not in self.views and file is files[-1]:
@@ -119,6 +130,19 @@ class CheckpointHistory:
                 self._advance(source, self._made(log, source, end, start), file.ours[source])
             except CheckpointError as error:
                 raise type(error)(f"{file.path}, source {source}: {error}") from error
+
+    def _tell_durations(self) -> None:
+        """Tell `recorder` how long batches took, once that is known."""
+        for source, view in self.views.items():
+            works = view.work
+            unknown = next((place for place, one in enumerate(works) if one.duration_ms is None), len(works))
+            if self.recorder is None or unknown == len(works):
+                continue
+            of, number = view.source.query_id, view.source.number
+            # Of those before, some may never be known.
+            took = durations(self.path, works[max(unknown, len(works) - self._untimed) :])
+            self.views[source] = self.recorder.took(of, number, took) or view
+        self._untimed = UNTIMED
 
     def _advance(self, source: str, batch: Batch, document: Mapping[str, Any]) -> None:
         view = self.views.get(source)
@@ -141,7 +165,7 @@ class CheckpointHistory:
         named = not (source.isascii() and source.isdecimal())
         number = log.sources.index(source) if named else int(source)
         return Batch(
-            Source(self._recorded_id, number, f"{self.path}{f': {source}' if named else ''}"),
+            Source(self._recorded_id, number, f"{self.name or self.path}{f': {source}' if named else ''}"),
             end.batch,
             start,
             end.state,

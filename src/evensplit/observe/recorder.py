@@ -281,24 +281,25 @@ class Recorder:
 
         self._revise((query_id, number), looked)
 
-    def took(self, query_id: str, number: int, durations: Mapping[int, int]) -> None:
-        """Take in how long batches of the source `number` took, as became known later: batch -> ms."""
-        self._revise((query_id, number), lambda known: with_durations(known.view, durations))
+    def took(self, query_id: str, number: int, durations: Mapping[int, int]) -> View | None:
+        """Take in how long batches of the source `number` took, as became known later: batch -> ms. Return its view."""
+        return self._revise((query_id, number), lambda known: with_durations(known.view, durations))
 
-    def _revise(self, key: _Key, change: Callable[[SourceStatus], View]) -> None:
-        """Replace the view of a source by what `change` makes of it; if that is the same one, nothing changes."""
+    def _revise(self, key: _Key, change: Callable[[SourceStatus], View]) -> View | None:
+        """Replace the view of a source by what `change` makes of it, and return that; the same one changes nothing."""
         while True:
             with self._lock:
                 known = self._watched.get(key)
             view = None if known is None else change(known)
             if known is None or view is None or view is known.view:
-                return
+                return view
             with self._lock:
                 if (current := self._watched.get(key)) is not None and current.view is known.view:
                     found = self._watched[key] = replace(current, view=view)
                     break
             # Another thread was faster with a batch of the same source.
         self._tell(found)
+        return view
 
     def dismiss(self, query_id: str) -> None:
         """Drop a query that was started, since it reads other sources only."""

@@ -242,7 +242,7 @@ def advance(view: View | None, batch: Batch) -> View:
     explanation = explain(
         batch.start, batch.end, batch.report, plan=plan, proven=proven, counts=batch.counts, written=batch.written
     )
-    (read, largest), lag = _read(plan), lag_of(explanation)
+    read, largest = _read(plan)
     work = Work(
         batch.number,
         batch.at_ms,
@@ -250,7 +250,7 @@ def advance(view: View | None, batch: Batch) -> View:
         batch.rows,
         MappingProxyType({one.reader: one.offsets for one in explanation.readers}),
         explanation.plan.bound,
-        lag,
+        lag_of(explanation),
         batch.run_id,
         tuple(sorted({one.limit for one in explanation.held})),
         MappingProxyType(_parts(explanation, read)),
@@ -261,7 +261,7 @@ def advance(view: View | None, batch: Batch) -> View:
     happened = tuple(_happened(view, batch, explanation, before, away))
     if view is None:
         totals = added(Totals(), batch.rows, explanation, read)
-        lags = LagHistory().seen(batch.end, batch.report.latest, batch.at_ms, lag)
+        lags = _lags(LagHistory(), batch, explanation)
         return View(batch, explanation, held, totals, (work,), happened, (read,), None, away, lags)
     earlier_ms = view.last.at_ms if again else None
     interval_ms = None if batch.at_ms is None or earlier_ms is None else batch.at_ms - earlier_ms
@@ -275,7 +275,7 @@ def advance(view: View | None, batch: Batch) -> View:
         (*view.read, read)[-WORK_MAX:],
         interval_ms if interval_ms is not None and interval_ms > 0 else None,
         away,
-        view.lags.seen(batch.end, batch.report.latest, batch.at_ms, lag),
+        _lags(view.lags, batch, explanation),
     )
 
 
@@ -319,6 +319,13 @@ def look(view: View, report: Report, at_ms: int | None = None) -> View:
         away=away,
         lags=view.lags.seen(view.last.end, report.latest, at_ms, lag_of(explanation)),
     )
+
+
+def _lags(before: LagHistory, batch: Batch, explanation: Explanation) -> LagHistory:
+    """The lag over time after `batch`; as it was if nobody looked at the clusters."""
+    if not explanation.reported:
+        return before
+    return before.seen(batch.end, batch.report.latest, batch.at_ms, lag_of(explanation))
 
 
 def _waited(view: View, at_ms: int | None) -> LagHistory | None:

@@ -278,6 +278,8 @@ def test_the_lag_grows_only_over_several_batches() -> None:
         return lag_grows(played(ends[: count + 1], took=lambda _: 1_000, every_ms=10_000, lag=lag))
 
     assert grows(lambda now: now)
+    assert grows(lambda now: 1_000 + 100 * now), "a little lately, and by far over all"
+    assert not grows(lambda now: 1_000 + 10 * now)
     assert not grows(lambda now: now, count=3)
     assert not grows(lambda now: 7)
     assert not grows(lambda now: 100 - now)

@@ -1,18 +1,22 @@
-"""`evensplit dashboard`: a query in a browser, from the offsets in its checkpoint."""
+"""`evensplit dashboard`: queries in a browser, from the offsets in their checkpoints."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from evensplit.checkpoint.files import batches_of
+from evensplit.checkpoint.finding import checkpoints_below, is_checkpoint
 from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.checkpoint.offset_log import read_offset_log
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.live.connection_options import check_source
+from evensplit.cli.history.fleet import BATCHES, Fleet, Followed
+from evensplit.cli.history.fleet_lag import FleetLag
+from evensplit.cli.live.connection_options import asked_cluster, check_asked, check_source, reaching
 from evensplit.cli.usage import PLACE, batches_bar, ending, wrong_options
 from evensplit.errors import CheckpointError, OptionError
 from evensplit.observe.recorder import Recorder
@@ -25,11 +29,12 @@ POLL_S = 1.0
 @click.command(
     epilog=ending(
         "ended with Ctrl-C",
-        "the checkpoint or the token cannot be read, or the address is not free",
+        "a checkpoint or the token cannot be read, or the address is not free",
         "evensplit dashboard /checkpoints/orders --port 0",
+        "evensplit dashboard /checkpoints --lag",
     )
 )
-@click.argument("checkpoint", type=PLACE)
+@click.argument("places", metavar="CHECKPOINT|FOLDER...", nargs=-1, required=True, type=PLACE)
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
@@ -46,37 +51,70 @@ POLL_S = 1.0
     help="A file with the token that browsers must give.",
 )
 @click.option("--source", help="Only this source of the query, as it is called in the offset files: 0, 1, … or a name.")
-def dashboard(checkpoint: Place, port: int, host: str, token_file: Path | None, source: str | None) -> None:
-    """Show what a query does, in a browser.
+@click.option(
+    "--batches",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"Begin with the last N batches. Default: all that Spark has kept; of several checkpoints, {BATCHES} of each.",
+)
+@click.option("--lag", is_flag=True, help="Show the lag: ask the clusters, at the servers in the checkpoints.")
+@asked_cluster
+@reaching
+def dashboard(places: tuple[Place, ...], port: int, host: str, token_file: Path | None, **chosen: Any) -> None:
+    """Show what queries do, in a browser.
 
-    CHECKPOINT is the checkpointLocation of a query (a path, or a URL as s3a://bucket/orders), which may be running,
-    here or elsewhere, or have ended. The page follows its offset files. They have no ends of logs, so the lag is not
-    known. Ctrl-C ends it.
+    CHECKPOINT is the checkpointLocation of a query, which may be running, here or elsewhere, or have ended. Of
+    several, or with a FOLDER that has some below it, there is a page of all queries, those first that need attention;
+    new ones are found as they come. The pages follow the offset files. These have no ends of logs: for the lag, --lag
+    or --bootstrap-servers asks the clusters. Ctrl-C ends it.
     """
     try:
         from evensplit.observe.dashboard import Dashboard
     except ModuleNotFoundError as error:
         raise click.ClickException(str(error)) from error
     token = None if token_file is None else read_token(token_file)
+    source, batches = chosen["source"], chosen["batches"]
+    lag = FleetLag(chosen["servers"], chosen["options"], chosen["lag"], chosen["cluster"])
+    check_asked(lag.options, lag.servers, lag=lag.lag, cluster=lag.cluster)
+    # What is no directory is told as ever: as no checkpoint.
+    single = len(places) == 1 and (is_checkpoint(places[0]) or not checkpoints_below(places[0]).checkpoints)
+    if source is not None and not single:
+        raise click.UsageError("--source is of one checkpoint; expected one CHECKPOINT")
     if source is not None:
-        check_source(source, read_offset_log(checkpoint, since=batches_of(checkpoint)[-1]).sources, "--source")
+        check_source(source, read_offset_log(places[0], since=batches_of(places[0])[-1]).sources, "--source")
     with wrong_options():
         wrong = problems(host, port, token)
         if wrong:
             raise OptionError(wrong)
-    recorder = Recorder()
-    kept = CheckpointHistory(checkpoint, recorder, source, batches_bar)
-    notes = look(kept)
-    with Dashboard(recorder, host, port, token) as served:
-        served.note(notes)
+    fleet = _single(places[0], source, batches, lag) if single else _several(places, batches)
+    with Dashboard(fleet.shown_first, host, port, token, overview=not single) as served:
         asked = "" if token is None else f" (add ?token= and what is in {token_file})"
         click.echo(f"The dashboard is at {served.url}{asked}. Ctrl-C ends it.")
         ended = threading.Event()
         try:
-            while not ended.wait(POLL_S):
-                served.note(look_again(kept))
+            while not ended.wait(max(POLL_S, fleet.round(served, lag))):
+                pass
         except KeyboardInterrupt:
             click.echo("")
+        finally:
+            lag.close()
+
+
+def _single(place: Path, source: str | None, batches: int | None, lag: FleetLag) -> Fleet:
+    """One checkpoint, whose errors end the command at its start."""
+    recorder = Recorder()
+    kept = CheckpointHistory(place, recorder, source, batches_bar, name=str(place))
+    kept.look(latest_max=batches)
+    one = Followed(kept, recorder)
+    lag.targets(one)
+    return Fleet((), batches, [one])
+
+
+def _several(places: Sequence[Path], batches: int | None) -> Fleet:
+    """Several checkpoints, or those in folders."""
+    fleet = Fleet(places, BATCHES if batches is None else batches)
+    fleet.check()
+    return fleet
 
 
 def read_token(path: Path) -> str:

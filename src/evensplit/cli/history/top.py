@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import nlargest
-from itertools import zip_longest
 from types import FrameType
 from typing import Any
 
@@ -22,6 +21,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from evensplit.checkpoint.durations import durations
 from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.checkpoint.look import written_in
 from evensplit.checkpoint.places.place import Place
@@ -268,25 +268,10 @@ def _needed(now: _Now, source: str, view: View, splits: Sequence[SplitView]) -> 
     return view.readers_needed(
         # Where nothing is left, what was read is all that came until now.
         now.at_ms if lags and len(known) == len(lags) and not any(known) else None,
-        durations=_durations(now.kept, view),
+        durations=durations(now.kept.path, view.work[-RATE_BATCHES_MAX:]),
         lag=sum(known) if known else None,
         growing=now.ends.growing(source),
     )
-
-
-def _durations(kept: CheckpointHistory, view: View) -> dict[int, int]:
-    """Batch -> how long it took in ms; empty if the files are copies, whose times say nothing."""
-    found: dict[int, int] = {}
-    works = view.work[-RATE_BATCHES_MAX:]
-    done = written_in(kept.path / "commits") if works else {}
-    for work, following in zip_longest(works, works[1:]):
-        done_ms = int(done.get(str(work.batch), 0) / 1e9 * 1000)
-        if work.at_ms is None or done_ms <= work.at_ms:
-            continue
-        if following is not None and following.at_ms is not None and done_ms > following.at_ms:
-            return {}
-        found[work.batch] = done_ms - work.at_ms
-    return found
 
 
 def _most(splits: list[SplitView], *, lag: bool) -> list[SplitView]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
-from time import monotonic
+from time import monotonic, time
+from typing import NamedTuple
 
 import click
 
@@ -19,6 +20,7 @@ from evensplit.errors import ClusterError
 from evensplit.explain.batch_rates import EndsLook, growth_of
 from evensplit.kafka.admin.protocol import ClusterPort
 from evensplit.kafka.deadline import in_background
+from evensplit.kafka.options.client import ClientSettings
 from evensplit.observe.source_view import SplitView, View
 
 Views = Mapping[str, View]
@@ -59,6 +61,7 @@ class LogEnds:
     _asked: dict[tuple[str, str], _Asked] = field(default_factory=dict)
     _ends: dict[tuple[str, str], Mapping[SplitId, int]] = field(default_factory=dict)
     _looks: dict[tuple[str, str], list[EndsLook]] = field(default_factory=dict)
+    _seen_ms: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def asked(self) -> bool:
@@ -67,7 +70,10 @@ class LogEnds:
 
     def poll(self, views: Views) -> None:
         """Take the answers that have come, and ask anew."""
-        stands = {(stand.source, stand.cluster): stand.positions for stand in stands_of(views)}
+        self.ask({(stand.source, stand.cluster): stand.positions for stand in stands_of(views)})
+
+    def ask(self, stands: Mapping[tuple[str, str], Positions]) -> None:
+        """The same by source and cluster -> the positions beside which the ends are wanted."""
         for key, asked in self._asked.items():
             if asked.look is not None and asked.look.done():
                 self._take(key, asked.look)
@@ -93,6 +99,11 @@ class LogEnds:
             return view
         return replace(view, last=replace(view.last, report=replace(view.last.report, latest=latest)))
 
+    def ends_of(self, source: str, cluster: str) -> tuple[int, Mapping[SplitId, int]] | None:
+        """The ends of the logs of a cluster, and when they were seen, by the wall clock; None: they are not known."""
+        ends = self._ends.get((source, cluster))
+        return None if ends is None else (self._seen_ms[source, cluster], ends)
+
     def growing(self, source: str) -> dict[str, float]:
         """Cluster -> offsets per second that its logs grow by, of those that have been looked at for long enough."""
         known = {cluster: growth_of(looks) for (of, cluster), looks in self._looks.items() if of == source}
@@ -116,13 +127,23 @@ class LogEnds:
         else:
             self.failures.pop(key, None)
             self._ends[key] = {SplitId(key[1], *at): end for at, end in logs.ends.items()}
+            self._seen_ms[key] = round(time() * 1000) - (round(monotonic() * 1000) - at_ms)
             known = [one for one in self._looks.get(key, ()) if at_ms - one.at_ms <= LOOKED_MS]
             self._looks[key] = [*known, EndsLook(at_ms, len(logs.ends), sum(logs.ends.values()))]
 
 
-def log_ends(
+class Target(NamedTuple):
+    """A cluster to be asked for a source, and how to reach it."""
+
+    source: str
+    cluster: str
+    servers: str
+    settings: ClientSettings
+
+
+def targets_of(
     views: Views, servers: Sequence[str], options: Sequence[str], *, lag: bool, cluster: str | None = None
-) -> LogEnds:
+) -> list[Target]:
     """What is to be asked, as `--lag`, `--bootstrap-servers` and `--option` say (see `source_options.reaching`).
 
     `cluster`: only this one.
@@ -132,11 +153,11 @@ def log_ends(
     sources = list(views)
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
     check_asked(options, servers, lag=lag, cluster=cluster)
-    found = LogEnds()
     if not lag and not places:
-        return found
+        return []
     stands = of_cluster(stands_of(views), cluster)
     check_whose(stands, places, settings)
+    found: list[Target] = []
     for stand in stands:
         at = places.get(stand.source) or (",".join(stand.bootstrap_servers) if lag else "")
         if lag and not at:
@@ -144,7 +165,17 @@ def log_ends(
                 f"the checkpoint does not say where cluster {stand.cluster} is; expected --bootstrap-servers too"
             )
         if at:
-            found.add(stand.source, stand.cluster, connected(stand.cluster, settings_of(at, settings[stand.source])))
+            found.append(Target(stand.source, stand.cluster, at, settings_of(at, settings[stand.source])))
+    return found
+
+
+def log_ends(
+    views: Views, servers: Sequence[str], options: Sequence[str], *, lag: bool, cluster: str | None = None
+) -> LogEnds:
+    """All that `targets_of` has, to be asked. Raises as it does."""
+    found = LogEnds()
+    for one in targets_of(views, servers, options, lag=lag, cluster=cluster):
+        found.add(one.source, one.cluster, connected(one.cluster, one.settings))
     return found
 
 

@@ -19,11 +19,12 @@ from evensplit.observe.dashboard.rendering import HERE, render
 from evensplit.observe.dashboard.stories import Stories, Told
 from evensplit.observe.dashboard.view import page
 from evensplit.observe.dashboard.view.history import make_history
-from evensplit.observe.dashboard.view.overview import Unreadable, overview
+from evensplit.observe.dashboard.view.overview import overview
 from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery, Show
 from evensplit.observe.dashboard.view.sources import choices, find
 from evensplit.observe.health.advice import advice_of
 from evensplit.observe.health.rules import PAGES, WHEN
+from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.recorder import Begun, Recorder, SourceStatus
 from evensplit.observe.recorder_group import RecorderGroup
 from evensplit.observe.sinks import SinkStatus

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from evensplit.errors import OptionError, PortError, line_of
 from evensplit.observe.dashboard.app import Pages
-from evensplit.observe.dashboard.view.overview import Unreadable
+from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.recorder import Recorder
 from evensplit.observe.web.address import LOOPBACK, PORT_DEFAULT, problems
 from evensplit.observe.web.server import Server, shared

@@ -30,7 +30,9 @@ BATCHES = 10
 GROWS_BATCHES_MIN = 4
 """So many batches it takes at least."""
 GROWS_TIMES = 1.25
-"""The lag grows if it is on average this many times what it was before."""
+"""The lag grows by far if it is on average this many times what it was before ..."""
+RISES_TIMES = 1.02
+"""... and a little if it is this many times that."""
 
 SKEWED_BATCHES = 5
 """Of the last batches with work, more than half have to be uneven."""
@@ -102,19 +104,28 @@ def advice_of(
 
 
 def lag_grows(view: View) -> bool:
-    """Whether the lag has grown over the last batches of this run: it is larger in the later half of their time."""
-    times = [one.at_ms for one in _run(view)[-BATCHES:] if one.at_ms is not None]
+    """Whether the lag grows: it is larger in the later half of the last batches, by far, or a little and by far over
+    all batches of this run that are kept."""
+    times = [one.at_ms for one in _run(view) if one.at_ms is not None]
     if len(times) < GROWS_BATCHES_MIN:
         return False
     known = [(one.at_ms, one.lag) for one in view.lags.points if one.lag is not None and one.at_ms >= times[0]]
+    recent = [one for one in known if one[0] >= times[-BATCHES:][0]]
+    lately = _growth(recent)
+    return lately > GROWS_TIMES or (lately > RISES_TIMES and _growth(known) > GROWS_TIMES)
+
+
+def _growth(known: Sequence[tuple[int, int]]) -> float:
+    """How many times the lag of the earlier half of a time it is in the later half; 1 if it has not grown."""
     if not known:
-        return False
+        return 1.0
     middle_ms = (known[0][0] + known[-1][0]) / 2
     before = [lag for at_ms, lag in known if at_ms <= middle_ms]
     after = [lag for at_ms, lag in known if at_ms > middle_ms]
     if min(len(before), len(after)) < GROWS_BATCHES_MIN // 2 or known[-1][1] <= known[0][1]:
-        return False
-    return sum(after) / len(after) > GROWS_TIMES * sum(before) / len(before)
+        return 1.0
+    # Nothing at first, and something then, is any number of times as much.
+    return (sum(after) / len(after)) / max(sum(before) / len(before), 1e-9)
 
 
 def _away(watched: SourceStatus) -> Iterator[Advice]:

@@ -13,6 +13,7 @@ from evensplit.observe.dashboard.view.sources import Shown, everything, runs, so
 from evensplit.observe.dashboard.view.status import Status, status_of, status_of_begun, status_of_sink
 from evensplit.observe.health.advice import Advice, advice_of
 from evensplit.observe.health.figures import OVER, Figures, figures_of
+from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.recorder import Begun, QueryStatus, SourceStatus
 from evensplit.observe.recorder_group import RecorderGroup
@@ -23,17 +24,6 @@ ROWS_MAX = 100
 
 SHOWN_MAX = 20
 """How many checkpoints of other queries are named."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A checkpoint that cannot be shown."""
-
-    name: str
-    why: str
-    """One or more sentences."""
-    other: bool = False
-    """Nothing is wrong with it: it has no source of this package, or no batch yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,177 @@
+"""Several checkpoints that are followed at once, for the page of all queries: found anew as they come."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from evensplit.checkpoint.finding import DEPTH_MAX, FOUND_MAX, checkpoints_below, is_checkpoint, why_not_ours
+from evensplit.checkpoint.history import CheckpointHistory, query_id_of
+from evensplit.errors import CheckpointError
+from evensplit.observe.health.unreadable import Unreadable
+from evensplit.observe.recorder import Recorder
+
+FIND_S = 10.0
+"""How often folders are looked through for new checkpoints."""
+
+BATCHES = 20
+"""How many of the last batches of each checkpoint are read at first."""
+
+REST_TIMES = 4
+"""After a round, so many times as long as it took is rested: one core is a fifth busy at most."""
+
+UNREADABLE_SHOWN_MAX = 3
+
+
+class Asking(Protocol):
+    """What asks clusters for the ends of logs."""
+
+    def ask(self, ones: Sequence[Followed]) -> None:
+        """Ask for those of all."""
+
+    def tell(self, one: Followed) -> None:
+        """Give what is known to the views of one."""
+
+
+class Shown(Protocol):
+    """What shows them: a `Dashboard`."""
+
+    def watch(self, recorder: Recorder) -> None:
+        """Show what `recorder` hears as well."""
+
+    def note(self, notes: Sequence[str], query_id: str | None = None) -> None:
+        """Say these sentences of a query, or of all."""
+
+    def unreadable(self, ones: Sequence[Unreadable]) -> None:
+        """Say that these cannot be shown."""
+
+
+@dataclass(slots=True)
+class Followed:
+    """One checkpoint."""
+
+    kept: CheckpointHistory
+    recorder: Recorder
+    problem: Unreadable | None = None
+    """Why it cannot be shown; None if it can."""
+    asking: str = ""
+    """Why its clusters are not asked for the ends of logs; empty if they are, or nobody wants that."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.kept.name
+
+    def look(self, batches: int | None) -> Sequence[str]:
+        """Read what is new. Return notes about it, a sentence each."""
+        try:
+            self.kept.look(latest_max=batches)
+        except (CheckpointError, OSError) as error:
+            if self.kept.views:
+                return [f"not up to date: {error}"]
+            other = why_not_ours(self.kept.path)
+            self.problem = Unreadable(self.name, other or str(error), bool(other))
+            return ()
+        self.problem = None
+        planned = f"batch {self.kept.last:,} is planned, but Spark has not committed it yet"
+        asking = [f"the lag is not known: {self.asking}"] if self.asking else []
+        return [*self.kept.notes, *asking, *([] if self.kept.committed else [planned])]
+
+
+@dataclass(slots=True)
+class Fleet:
+    """All checkpoints at `places`: checkpoints, and folders that have some."""
+
+    places: Sequence[Path]
+    batches: int | None = BATCHES
+    """How many batches of each are read at first; None: all."""
+    ones: list[Followed] = field(default_factory=list)
+    """In the order in which they were found."""
+    notes: tuple[str, ...] = ()
+    """What to say of folders."""
+    _known: set[Path] = field(default_factory=set)
+    _ids: set[str] = field(default_factory=set)
+    _found_s: float | None = None
+    _none: Recorder = field(default_factory=Recorder)
+
+    @property
+    def shown_first(self) -> Recorder:
+        """The recorder of the first of them; an empty one as long as there is none."""
+        return self.ones[0].recorder if self.ones else self._none
+
+    def find(self) -> None:
+        """Look through the folders again. Checkpoints that are gone stay, with what was known of them."""
+        self._found_s = time.monotonic()
+        notes: list[str] = []
+        for place in self.places:
+            if is_checkpoint(place):
+                self._add(place, str(place))
+                continue
+            found = checkpoints_below(place)
+            for path in found.checkpoints:
+                # By the folder they are in, if there are several.
+                below = str(path.relative_to(place))
+                self._add(path, below if len(self.places) == 1 else f"{place.name}/{below}")
+            shown = found.unreadable[:UNREADABLE_SHOWN_MAX]
+            left = len(found.unreadable) - len(shown)
+            notes += [f"not looked through: {one}" for one in shown]
+            notes += [f"… and {left:,} more folders cannot be read"] if left else []
+            notes += [f"{place} has more than {FOUND_MAX} checkpoints: not all are shown"] if found.more else []
+        self.notes = tuple(notes)
+
+    def check(self) -> None:
+        """Raise CheckpointError if there is nothing to show yet at some place."""
+        for place in self.places:
+            if not is_checkpoint(place) and not checkpoints_below(place).checkpoints:
+                raise CheckpointError(
+                    f"{place} is no checkpoint, which has a directory offsets, and there is none below it to a depth "
+                    f"of {DEPTH_MAX}; expected a query's checkpointLocation, or a folder of some"
+                )
+
+    def round(self, shown: Shown, asking: Asking) -> float:
+        """Read what is new of all, show it, and return how many seconds to rest."""
+        began_s = time.monotonic()
+        if self._found_s is None or began_s - self._found_s >= FIND_S:
+            self.find()
+        nameless: list[str] = []
+        for read, one in enumerate(self.ones):
+            is_new = one.kept.last < 0 and one.problem is None
+            if is_new:
+                shown.note((*self.notes, f"reading: {read:,} of {len(self.ones):,} checkpoints are read"))
+                shown.watch(one.recorder)
+            said = one.look(self.batches)
+            asking.tell(one)
+            for view in one.kept.views.values():
+                shown.note(said, view.source.query_id)
+            # A checkpoint in which nothing is known of a whole batch has no page of its own.
+            nameless += [] if one.kept.views else [f"{one.name}: {note}" for note in said]
+            if is_new:
+                shown.unreadable(self._problems())
+        asking.ask(self.ones)
+        shown.note((*self.notes, *nameless))
+        shown.unreadable(self._problems())
+        return REST_TIMES * (time.monotonic() - began_s)
+
+    def _problems(self) -> list[Unreadable]:
+        return [one.problem for one in self.ones if one.problem is not None]
+
+    def _add(self, path: Path, name: str) -> None:
+        if path in self._known:
+            return
+        self._known.add(path)
+        recorder = Recorder()
+        # Copies of a checkpoint have one id, and partial ones none.
+        query_id = query_id_of(path)
+        own = query_id if query_id and query_id not in self._ids else _id_of(path, query_id)
+        self._ids.add(own)
+        self.ones.append(Followed(CheckpointHistory(path, recorder, name=name, recorded_as=own), recorder))
+
+
+def _id_of(path: Path, query_id: str) -> str:
+    """An id for a checkpoint that has none of its own."""
+    digest = hashlib.blake2s(str(path).encode(errors="surrogatepass"), digest_size=6).hexdigest()
+    return f"{query_id or 'checkpoint'}-{digest}"

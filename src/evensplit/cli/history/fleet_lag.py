@@ -1,0 +1,121 @@
+"""The lag of many checkpoints: each cluster is asked once for all of them that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import click
+
+from evensplit.cli.history.fleet import Followed
+from evensplit.cli.live.lags import LogEnds, Target, stands_of, targets_of
+from evensplit.cli.live.log_ends import connected
+from evensplit.core.import_spark_offsets import Positions
+from evensplit.core.model import SplitId
+from evensplit.core.state.observation import Report
+from evensplit.core.text import plain
+from evensplit.kafka.options.client import ClientSettings
+from evensplit.observe.source_view import View
+
+_Key = tuple[str, str]
+"""The name under which a cluster is asked, and its id: two checkpoints can have one id for different clusters."""
+
+
+@dataclass(slots=True)
+class FleetLag:
+    """Asks for the ends of logs, as `--lag`, `--bootstrap-servers`, `--option` and `--cluster` say."""
+
+    servers: Sequence[str]
+    options: Sequence[str]
+    lag: bool
+    cluster: str | None = None
+    ends: LogEnds = field(default_factory=LogEnds)
+    _names: dict[tuple[str, ClientSettings], str] = field(default_factory=dict)
+    _told_ms: dict[tuple[str, str], int] = field(default_factory=dict)
+    _targets: dict[str, tuple[object, Mapping[_Key, _Key]]] = field(default_factory=dict)
+
+    def ask(self, ones: Sequence[Followed]) -> None:
+        """Take the answers that have come, and ask anew. Waits for nothing."""
+        wanted: dict[_Key, dict[tuple[str, int], int]] = {}
+        for one in ones:
+            for key, positions in self._positions(one):
+                wanted.setdefault(key, {}).update(positions)
+        self.ends.ask(wanted)
+
+    def targets(self, one: Followed) -> Mapping[_Key, _Key]:
+        """Source and cluster -> where its ends are, for the clusters of `one` that are to be asked.
+
+        Raises click.UsageError for what makes no sense.
+        """
+        state = [
+            (source, cluster.id, cluster.bootstrap_servers)
+            for source, view in one.kept.views.items()
+            for cluster in view.last.end.clusters.values()
+        ]
+        known = self._targets.get(one.name)
+        if known is not None and known[0] == state:
+            return known[1]
+        chosen = targets_of(one.kept.views, self.servers, self.options, lag=self.lag, cluster=self.cluster)
+        found = {(target.source, target.cluster): self._key(target) for target in chosen}
+        self._targets[one.name] = (state, found)
+        return found
+
+    def tell(self, one: Followed) -> None:
+        """Give the views of `one` what is known of their clusters."""
+        targets = self._of(one)
+        for source, view in one.kept.views.items():
+            keys = {cluster: key for (of, cluster), key in targets.items() if of == source}
+            latest, unreachable, times = self._seen(view, keys)
+            if latest or unreachable:
+                place, last = view.source, view.last
+                report = Report(latest, unreachable)
+                at_ms = None
+                if times:
+                    # What is told of several clusters at once never goes back in time.
+                    at_ms = self._told_ms[one.name, source] = max(min(times), self._told_ms.get((one.name, source), 0))
+                one.recorder.look(place.query_id, last.run_id, place.number, last.end, report, at_ms)
+
+    def close(self) -> None:
+        """Drop all connections."""
+        self.ends.close()
+
+    def _seen(
+        self, view: View, keys: Mapping[str, _Key]
+    ) -> tuple[Mapping[SplitId, int], Mapping[str, str], Sequence[int]]:
+        """The ends of logs that are known, clusters that do not answer with why, and when that was seen."""
+        latest: dict[SplitId, int] = {}
+        unreachable: dict[str, str] = {}
+        times: list[int] = []
+        for cluster, key in keys.items():
+            seen = self.ends.ends_of(*key)
+            if seen is not None:
+                times.append(seen[0])
+                latest.update((split, seen[1][split]) for split in view.last.end.splits if split in seen[1])
+            elif key in self.ends.failures:
+                unreachable[cluster] = self.ends.failures[key]
+        return latest, unreachable, times
+
+    def _positions(self, one: Followed) -> Iterator[tuple[_Key, Positions]]:
+        targets = self._of(one)
+        for stand in stands_of(one.kept.views):
+            key = targets.get((stand.source, stand.cluster))
+            if key is not None:
+                yield key, stand.positions
+
+    def _of(self, one: Followed) -> Mapping[_Key, _Key]:
+        """The same as `targets`; what makes no sense is said beside the query."""
+        try:
+            found = self.targets(one)
+        except click.UsageError as error:
+            one.asking = plain(error.message.partition("\n")[0])
+            return {}
+        one.asking = ""
+        return found
+
+    def _key(self, target: Target) -> _Key:
+        """Where the ends of a cluster are, which is asked from now on."""
+        place = (target.cluster, target.settings)
+        if place not in self._names:
+            self._names[place] = f"{len(self._names)} {target.servers}"
+            self.ends.add(self._names[place], target.cluster, connected(target.cluster, target.settings))
+        return self._names[place], target.cluster
