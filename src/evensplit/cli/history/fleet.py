@@ -18,7 +18,7 @@ from evensplit.observe.recorder import Recorder
 FIND_S = 10.0
 """How often folders are looked through for new checkpoints."""
 
-BATCHES = 20
+BATCHES = 12
 """How many of the last batches of each checkpoint are read at first."""
 
 REST_TIMES = 4

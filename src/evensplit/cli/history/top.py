@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import nlargest
 from types import FrameType
 from typing import Any
@@ -23,8 +23,8 @@ from rich.text import Text
 
 from evensplit.checkpoint.durations import durations
 from evensplit.checkpoint.history import CheckpointHistory
-from evensplit.checkpoint.look import written_in
 from evensplit.checkpoint.places.place import Place
+from evensplit.cli.history.advised import Advisor, advice_now
 from evensplit.cli.history.inspect import how_far
 from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
 from evensplit.cli.live.lags import LogEnds, lag_by_cluster, log_ends
@@ -34,6 +34,8 @@ from evensplit.core.text import plain
 from evensplit.errors import CheckpointError
 from evensplit.explain.held import held_json
 from evensplit.explain.readers_needed import ReadersNeeded
+from evensplit.observe.health.advice import Advice
+from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.source_view import RATE_BATCHES_MAX, SplitView, View
 from evensplit.times import time_of
 
@@ -45,7 +47,8 @@ CLUSTERS_MAX = 20
 
 ROWS_LEAST = 2
 LINES_AROUND = 18
-"""The least rows of each table, and the lines of a terminal that are not rows of a table."""
+LINES_ADVICE = 3
+"""The least rows of each table, and the lines of a terminal that are not rows of a table, without and for advice."""
 
 BATCHES_READ_MAX = RATE_BATCHES_MAX + 2
 """How many batches are read at the start: as many as rates need."""
@@ -60,6 +63,18 @@ class _Now:
     ends: LogEnds
     at_ms: int
     trouble: str = ""
+    seen: Mapping[str, View] = field(default_factory=dict)
+    """The views with the lag over time."""
+
+    def waited(self, source: str) -> Age | None:
+        """How long the oldest unread record has waited; None: not known."""
+        view = self.seen.get(source)
+        return None if view is None else view.lags.age
+
+    def advice(self, source: str, needed: ReadersNeeded | None) -> Sequence[Advice]:
+        """What to do about a source."""
+        view = self.seen.get(source)
+        return () if view is None else advice_now(view, self.at_ms, needed)
 
 
 @click.command(
@@ -94,24 +109,25 @@ def top(
     CHECKPOINT is the checkpointLocation of the query (a path, or a URL as s3a://bucket/orders); it is read every
     second, and shows each batch as soon as Spark has planned it. Rates are over the last batches. A checkpoint has no
     ends of logs: for the lag, --lag or --bootstrap-servers asks the clusters. Lines below say what held the last batch,
-    which time is reached with `alignment`, and how many readers are needed, and why: by what arrives, as soon as
-    clusters have been asked for five seconds; before, and without --lag, by what was read. Ctrl-C ends it. With
-    --format json it prints one line per refresh.
+    which time is reached with `alignment`, how long the oldest unread record has waited, and how many readers are
+    needed, and why: by what arrives, as soon as clusters have been asked for five seconds; before, and without --lag,
+    by what was read; and what to do if it is not well. Ctrl-C ends it. With --format json it prints one line per
+    refresh.
     """
     kept = CheckpointHistory(checkpoint, progress=batches_bar)
     kept.look(latest_max=BATCHES_READ_MAX)
     if chosen is not None:
         check_source(chosen, list(kept.views), "--source")
     ends = log_ends(_chosen(kept, chosen), servers, options, lag=lag, cluster=cluster)
-    console = Console()
+    console, advisor = Console(), Advisor(checkpoint)
     try:
         ends.poll(_chosen(kept, chosen))
         ends.finish()
         if once or (form == "table" and not console.is_terminal):
-            _show(_Now(kept, _chosen(kept, chosen), ends, _now_ms()), form, console)
+            _show(_now(kept, _chosen(kept, chosen), ends, advisor), form, console)
             end_with(not ends.failures)
         else:
-            _follow(kept, chosen, ends, form, console)
+            _follow(lambda: _looked(kept, chosen, ends, advisor), form, console)
     except KeyboardInterrupt:
         # That is how it ends.
         console.show_cursor()
@@ -119,17 +135,17 @@ def top(
         ends.close()
 
 
-def _follow(kept: CheckpointHistory, chosen: str | None, ends: LogEnds, form: str, console: Console) -> None:
-    """Show it each second until Ctrl-C."""
+def _follow(looked: Callable[[], _Now], form: str, console: Console) -> None:
+    """Show it each second until Ctrl-C. `looked`: looks again."""
     with waiting() as is_over:
         if form == "json":
             while True:
-                _show(_looked(kept, chosen, ends), form, console)
+                _show(looked(), form, console)
                 if is_over(REFRESH_S):
                     return
         with Live(console=console, auto_refresh=False) as live:
             while True:
-                live.update(_page(_looked(kept, chosen, ends), console.height), refresh=True)
+                live.update(_page(looked(), console.height), refresh=True)
                 if is_over(REFRESH_S):
                     return
 
@@ -150,7 +166,7 @@ def waiting() -> Iterator[Callable[[float], bool]]:
             signal.signal(number, handler)
 
 
-def _looked(kept: CheckpointHistory, chosen: str | None, ends: LogEnds) -> _Now:
+def _looked(kept: CheckpointHistory, chosen: str | None, ends: LogEnds, advisor: Advisor) -> _Now:
     trouble = ""
     try:
         kept.look(latest_max=BATCHES_READ_MAX)
@@ -159,7 +175,14 @@ def _looked(kept: CheckpointHistory, chosen: str | None, ends: LogEnds) -> _Now:
         trouble = str(error)
     views = _chosen(kept, chosen)
     ends.poll(views)
-    return _Now(kept, views, ends, _now_ms(), trouble)
+    return _now(kept, views, ends, advisor, trouble)
+
+
+def _now(
+    kept: CheckpointHistory, views: Mapping[str, View], ends: LogEnds, advisor: Advisor, trouble: str = ""
+) -> _Now:
+    at_ms = _now_ms()
+    return _Now(kept, views, ends, at_ms, trouble, advisor.look(views, ends, at_ms))
 
 
 def _chosen(kept: CheckpointHistory, chosen: str | None) -> dict[str, View]:
@@ -180,7 +203,8 @@ def _now_ms() -> int:
 def _page(now: _Now, height: int | None = None) -> Group:
     """The whole page. `height`: of the terminal, in lines; None: show all rows."""
     kept = now.kept
-    rows = None if height is None else max(ROWS_LEAST, (height - LINES_AROUND) // 3)
+    advised = sum(len(now.advice(name, None)) for name in now.views)
+    rows = None if height is None else max(ROWS_LEAST, (height - LINES_AROUND - LINES_ADVICE * advised) // 3)
     ago = "" if kept.planned_ms is None else f", planned {_ago(now.at_ms - kept.planned_ms)} ago"
     done = "done" if kept.committed else "under way, or to be done again"
     head = Text(f"{plain(str(kept.path))}  ", "bold")
@@ -193,8 +217,12 @@ def _page(now: _Now, height: int | None = None) -> Group:
         tables = (_clusters(now, name, view, splits, rows), _readers(view, rows), _slowest(now, splits, rows))
         parts.extend(tables)
         parts.extend(how_far(view))
+        if (age := now.waited(name)) is not None and age.least_ms:
+            parts.append(Text(f"The oldest unread record has waited for {_ago(age.least_ms)} at least."))
         if (needed := _needed(now, name, view, splits)) is not None:
             parts.append(Text(f"{needed.sentence()}."))
+        advice = now.advice(name, needed)
+        parts.extend(Text(f"Advice: {plain(one.text)} (docs/{one.page})", "yellow") for one in advice)
     parts.extend(Text(f"Note: {plain(note)}.") for note in kept.notes)
     parts.extend(
         Text(f"Note: cluster {plain(cluster)}: {plain(why)}", "yellow")
@@ -306,11 +334,13 @@ def _plain(now: _Now) -> dict[str, Any]:
 def _source(now: _Now, name: str, view: View) -> dict[str, Any]:
     splits = list(now.ends.with_ends(name, view).splits())
     rates, lags = view.rates(), lag_by_cluster(splits)
-    needed = _needed(now, name, view, splits)
+    needed, age = _needed(now, name, view, splits), now.waited(name)
     return {
         "held": held_json(view.explanation.held),
         "reachedMs": view.last.end.reached_ms,
         "readersNeeded": None if needed is None else needed.to_json(),
+        "waitedMs": None if age is None else {"least": age.least_ms, "most": age.most_ms},
+        "advice": [one.to_json() for one in now.advice(name, needed)],
         "clusters": [
             {
                 "id": one.id,

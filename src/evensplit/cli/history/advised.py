@@ -1,0 +1,41 @@
+"""What to do about a query whose checkpoint is followed in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from evensplit.checkpoint.durations import durations
+from evensplit.cli.live.lags import LogEnds
+from evensplit.core.state.observation import Report
+from evensplit.explain.readers_needed import ReadersNeeded
+from evensplit.observe.health.advice import Advice, advice_of
+from evensplit.observe.history.lag_history import LagHistory
+from evensplit.observe.recorder import QueryStatus, SourceStatus
+from evensplit.observe.source_view import View, look, with_durations
+
+
+@dataclass(slots=True)
+class Advisor:
+    """Keeps the lag over time, which advice depends on; a checkpoint has none of it."""
+
+    checkpoint: Path
+    _lags: dict[str, LagHistory] = field(default_factory=dict)
+
+    def look(self, views: Mapping[str, View], ends: LogEnds, at_ms: int) -> dict[str, View]:
+        """The views with the lag over time, and how long batches took, after a look at `ends`."""
+        found: dict[str, View] = {}
+        for name, view in views.items():
+            latest = ends.with_ends(name, view).last.report.latest
+            away = {cluster: why for (source, cluster), why in ends.failures.items() if source == name}
+            before = replace(view, lags=self._lags.get(name, LagHistory()))
+            seen = look(before, Report(latest, away), at_ms)
+            self._lags[name] = seen.lags
+            found[name] = with_durations(seen, durations(self.checkpoint, view.work))
+        return found
+
+
+def advice_now(view: View, at_ms: int, needed: ReadersNeeded | None) -> tuple[Advice, ...]:
+    """What to do about a query that is known from its checkpoint; `view` as `Advisor.look` has it."""
+    return advice_of(SourceStatus(view, QueryStatus.UNKNOWN, view.last.at_ms), at_ms, needed=needed)
