@@ -163,9 +163,9 @@ class Pages:
             found |= {"body": "advice.html", "params": params, "rules": [(one, WHEN[one], PAGES[one]) for one in WHEN]}
             return render("advice.html" if part else "page.html", found), 200
         if params.show is Show.ALL or (self._overview and params.source is None):
-            notes, now_ms = self._notes, round(time.time() * 1000)
+            notes = self._notes
             found |= {"body": "overview.html", "notes": list(notes.get(None, ()))}
-            found |= overview(self._group, params, now_ms=now_ms, notes=notes, unreadable=self._unreadable)
+            found |= overview(self._group, params, now_ms=now_ms(), notes=notes, unreadable=self._unreadable)
             return render("overview.html" if part else "page.html", found), 200
         return self._one(params, part, found)
 
@@ -180,9 +180,9 @@ class Pages:
         found |= {"all": len(chosen) + sum(not one.other for one in self._unreadable)}
         if watched is not None:
             query_id = watched.view.source.query_id
-            sink, now_ms = self._group.sink(query_id), round(time.time() * 1000)
+            sink = self._group.sink(query_id)
             found |= page.live(watched, params, self._splits, sink)
-            found |= {"history": make_history(watched), "advice": advice_of(watched, now_ms, sink)}
+            found |= {"history": make_history(watched), "advice": advice_of(watched, now_ms(), sink)}
             found["notes"] += self._notes.get(query_id, ())
         elif isinstance(known, Begun):
             found |= page.begun(known, params, self._group.sink(known.source.query_id))
@@ -192,3 +192,8 @@ class Pages:
             awaited = None if watched is None or params.split is None else params.at(watched.view.source)
             found |= {"split": params.split, "told": Told(awaited=awaited)}
         return render("live.html" if part else "page.html", found), code
+
+
+def now_ms() -> int:
+    """The wall clock's time."""
+    return round(time.time() * 1000)
