@@ -201,6 +201,14 @@ def test_advice_is_on_the_page_of_its_query(recorder: Recorder) -> None:
     assert "1 loss in east" not in Page(client(recorder).get("/?source=0:id-failed").text).text
 
 
+def test_it_asks_for_the_token_as_every_page_does(recorder: Recorder) -> None:
+    for address in ("/?show=all", "/?show=advice"):
+        assert client(recorder, loopback=False, token="correct-horse").get(address).status_code == 401
+        sent = {"Authorization": "Bearer correct-horse"}
+        assert client(recorder, loopback=False, token="correct-horse").get(address, headers=sent).status_code == 200
+        assert client(recorder, base="http://elsewhere.example:4848").get(address).status_code == 403
+
+
 def told(pages: Pages) -> TestClient:
     return TestClient(Starlette(routes=pages.routes), base_url="http://127.0.0.1:4848")
 

@@ -153,7 +153,7 @@ def _of_source(
         batch=figures.batch,
         at_ms=figures.at_ms,
         lag=_lag(figures, one.stage),
-        waited=_waited(figures.age),
+        waited=_waited(figures),
         rate=None if figures.rate is None else Value(f"{short(figures.rate)}/s", f"{exact(figures.rate)} offsets/s"),
         took=None if figures.duration_ms is None else Value(lasted(figures.duration_ms), "The whole last batch"),
         even=_even(figures),
@@ -180,11 +180,12 @@ def _lag(figures: Figures, stage: QueryStatus) -> Value:
     return Value(f"{short(figures.lag)}{' +?' if unknown else ''}", f"{exact(figures.lag)} offsets to read{more}")
 
 
-def _waited(age: Age | None) -> Value | None:
+def _waited(figures: Figures) -> Value | None:
+    age, more = figures.age, " +?" if figures.lag_unknown else ""
     if age is None:
         return None
     if age == Age(0, 0):
-        return Value("0 s", "Nothing is unread")
+        return Value(f"0 s{more}", "Nothing is unread, as far as it is known" if more else "Nothing is unread")
     most = "and perhaps longer" if age.most_ms is None else f"at most {lasted(age.most_ms)}"
     more = ">" if age.most_ms is None else ""
     return Value(
