@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ LOOKS_MAX = 48
 """How many looks are kept: with 10,000 partitions, 4 MB. Of older ones, the fewer the longer ago they are."""
 
 _UNKNOWN = -1
+_position_of = itemgetter(Split._fields.index("position"))
 _NEVER = np.int64(-(2**62))
 
 
@@ -56,8 +57,14 @@ class EndsSeen:
         A log that has become shorter is another one: what was seen of it before does not count any more. If the clock
         was set back, nothing does.
         """
-        keys = tuple(key for key, split in splits.items() if _is_read(split))
-        known = np.fromiter((latest.get(key, _UNKNOWN) for key in keys), np.int64, len(keys))
+        keys = tuple(
+            [
+                key
+                for key, split in splits.items()
+                if split.removed_at_ms is None and not split.finished and split.position is not None
+            ]
+        )
+        known = np.fromiter(map(latest.get, keys, repeat(_UNKNOWN)), np.int64, len(keys))
         before = self if keys == self.keys else self._of(keys)
         times, ends = before.times, before.ends
         if times and at_ms < times[-1]:
@@ -80,7 +87,7 @@ class EndsSeen:
         """
         if not self.times:
             return {}, self
-        positions = np.fromiter((splits[key].position or 0 for key in self.keys), np.int64, len(self.keys))
+        positions = np.fromiter(map(_position_of, map(splits.__getitem__, self.keys)), np.int64, len(self.keys))
         since, before = np.full(len(self.keys), _NEVER), np.full(len(self.keys), _NEVER)
         for at_ms, ends in zip(self.times, self.ends, strict=True):
             early = since == _NEVER
@@ -89,9 +96,10 @@ class EndsSeen:
             since[early & beyond] = at_ms
         unread, now_ms = since != _NEVER, self.times[-1]
         found: dict[str, Age] = {}
-        for cluster, group in groupby(enumerate(map(itemgetter(0), self.keys)), key=itemgetter(1)):
-            places = [place for place, _ in group]
-            part = slice(places[0], places[-1] + 1)
+        first = 0
+        for cluster, group in groupby(map(itemgetter(0), self.keys)):
+            part = slice(first, first + len(list(group)))
+            first = part.stop
             waits = unread[part]
             if waits.any():
                 floor = before[part][waits]
@@ -139,7 +147,3 @@ def _thinned(seen: EndsSeen) -> EndsSeen:
         place = least_needed(times, relative=True)
         del times[place], ends[place]
     return EndsSeen(seen.keys, tuple(times), tuple(ends))
-
-
-def _is_read(split: Split) -> bool:
-    return split.removed_at_ms is None and not split.finished and split.position is not None
