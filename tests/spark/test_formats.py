@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evensplit.checkpoint.offset_file import read_offset_file
+from evensplit.checkpoint.offset_file import parse_offset_file
 from evensplit.checkpoint.spark_settings import settings_of
 from evensplit.core.state.codec import SIGNATURE, VERSION, decode, encode
 from tests.support.queries import committed, document, offset_files
@@ -71,5 +71,5 @@ def test_a_query_goes_on_from_every_format(world: World, version: int) -> None:
     assert json.loads(json.dumps(encode(state))) == document(newest)
     assert [split.owner for split in state.splits.values()] == [0, 1], "owners stay"
     assert all(split.topic_id for split in state.splits.values()), "and now the topic's id is known"
-    kept = settings_of(read_offset_file(newest, int(newest.name), checked=False).text)
+    kept = settings_of(parse_offset_file(newest, int(newest.name), newest.read_bytes()).text)
     assert kept["spark.sql.shuffle.partitions"] == "3", "Spark goes on with its own settings of the checkpoint"

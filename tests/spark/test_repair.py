@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
 
 from evensplit.testing import LocalKafka
 from tests.support.commands import invoke
@@ -119,7 +118,7 @@ def test_a_query_that_runs_and_an_edit_do_not_both_get_their_batch(job: Job) -> 
     """Whoever comes second fails, and nothing is lost."""
     job.send(10)
     frame = stream(job.spark, job.broker.bootstrap_servers, subscribe=job.topic, startingOffsets="earliest")
-    query: StreamingQuery = started(
+    query = started(
         frame.selectExpr("topic", "partition", "offset", "cast(value as string) as value")
         .writeStream.format("json")
         .option("path", str(job.sink))

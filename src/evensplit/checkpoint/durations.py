@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import zip_longest
-from pathlib import Path
 
+from evensplit.checkpoint.look import written_in
+from evensplit.checkpoint.places.place import Place
 from evensplit.observe.history.work import Work
 
 
-def durations(checkpoint: Path, works: Sequence[Work]) -> dict[int, int]:
+def durations(checkpoint: Place, works: Sequence[Work]) -> dict[int, int]:
     """Batch -> how long it took in ms, for `works`, which follow each other; empty if the files are copies, whose times
     say nothing."""
     found: dict[int, int] = {}
+    done = written_in(checkpoint / "commits") if works else {}
     for work, following in zip_longest(works, works[1:]):
-        with suppress(OSError):
-            done_ms = int((checkpoint / "commits" / str(work.batch)).stat().st_mtime * 1000)
-            if work.at_ms is None or done_ms <= work.at_ms:
-                continue
-            if following is not None and following.at_ms is not None and done_ms > following.at_ms:
-                return {}
-            found[work.batch] = done_ms - work.at_ms
+        done_ms = int(done.get(str(work.batch), 0) / 1e9 * 1000)
+        if work.at_ms is None or done_ms <= work.at_ms:
+            continue
+        if following is not None and following.at_ms is not None and done_ms > following.at_ms:
+            return {}
+        found[work.batch] = done_ms - work.at_ms
     return found

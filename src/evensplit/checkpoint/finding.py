@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from evensplit.checkpoint.files import numbers_in
-from evensplit.checkpoint.offset_file import TornFile, read_offset_file
+from evensplit.checkpoint.files import is_directory, numbers_in, read_bytes
+from evensplit.checkpoint.offset_file import TornFile, parse_offset_file
+from evensplit.checkpoint.places.entry import entry
+from evensplit.checkpoint.places.place import Place
 from evensplit.errors import CheckpointError
 
 DEPTH_MAX = 4
@@ -23,7 +24,7 @@ OFFSETS = "offsets"
 class Found:
     """What there is below a folder."""
 
-    checkpoints: list[Path] = field(default_factory=list)
+    checkpoints: list[Place] = field(default_factory=list)
     """In the order of their paths, at most `FOUND_MAX`."""
     unreadable: list[str] = field(default_factory=list)
     """Folders that cannot be read, each with why."""
@@ -31,15 +32,20 @@ class Found:
     """There are more than `FOUND_MAX`."""
 
 
-def is_checkpoint(path: Path) -> bool:
+def is_checkpoint(path: Place) -> bool:
     """Whether it looks like the checkpointLocation of a query: it has a directory `offsets`."""
     try:
-        return (path / OFFSETS).is_dir()
-    except OSError:
+        return is_directory(path / OFFSETS)
+    except CheckpointError:
         return False
 
 
-def checkpoints_below(folder: Path) -> Found:
+def name_below(folder: Place, path: Place) -> str:
+    """What `path` is called within `folder`, which it is in."""
+    return str(path).removeprefix(f"{folder}/")
+
+
+def checkpoints_below(folder: Place) -> Found:
     """Find the checkpoints below `folder`, to a depth of `DEPTH_MAX`. What is inside of one is not looked at.
 
     Hidden folders, whose names begin with a dot, are passed over.
@@ -53,11 +59,12 @@ def checkpoints_below(folder: Path) -> Found:
     return found
 
 
-def _walked(folder: Path, depth: int, found: Found) -> Iterator[Path]:
+def _walked(folder: Place, depth: int, found: Found) -> Iterator[Place]:
     try:
-        below = sorted(one for one in folder.iterdir() if not one.name.startswith(".") and one.is_dir())
-    except OSError as error:
-        found.unreadable.append(f"{folder}: {error.strerror or error}")
+        names = sorted(name for name in entry(folder).names() if not name.startswith("."))
+        below = [folder / name for name in names if entry(folder / name).is_directory()]
+    except (OSError, CheckpointError) as error:
+        found.unreadable.append(f"{folder}: {getattr(error, 'strerror', None) or error}")
         return
     for one in below:
         if is_checkpoint(one):
@@ -66,13 +73,14 @@ def _walked(folder: Path, depth: int, found: Found) -> Iterator[Path]:
             yield from _walked(one, depth - 1, found)
 
 
-def why_not_ours(checkpoint: Path) -> str:
+def why_not_ours(checkpoint: Place) -> str:
     """Why a checkpoint has nothing to show though nothing is wrong with it, in a clause; empty if that is not so."""
     try:
         batches = sorted(numbers_in(checkpoint / OFFSETS))
         if not batches:
             return "has no batch yet"
-        newest = read_offset_file(checkpoint / OFFSETS / str(batches[-1]), batches[-1], checked=False)
+        path = checkpoint / OFFSETS / str(batches[-1])
+        newest = parse_offset_file(path, batches[-1], read_bytes(path))
     except (CheckpointError, OSError, TornFile):
         return ""
     return "" if newest.ours or newest.damaged else "has no source of this package"

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from evensplit.checkpoint import finding
-from evensplit.checkpoint.finding import checkpoints_below, is_checkpoint, why_not_ours
+from evensplit.checkpoint.finding import checkpoints_below, is_checkpoint, name_below, why_not_ours
 from evensplit.cli.group import evensplit
 from evensplit.cli.history.fleet import Fleet, Followed
 from evensplit.cli.history.fleet_lag import FleetLag
@@ -87,7 +87,7 @@ def test_checkpoints_are_found_to_a_depth_and_not_inside_of_others(tmp_path: Pat
         (tmp_path / name / "offsets").mkdir(parents=True)
     (tmp_path / "file").write_text("")
     found = checkpoints_below(tmp_path)
-    assert [str(one.relative_to(tmp_path)) for one in found.checkpoints] == ["a", "b", "team/c", "team/sub/sub/d"]
+    assert [name_below(tmp_path, one) for one in found.checkpoints] == ["a", "b", "team/c", "team/sub/sub/d"]
     assert (found.unreadable, found.more) == ([], False)
     assert is_checkpoint(tmp_path / "a")
     assert not is_checkpoint(tmp_path)

@@ -157,9 +157,11 @@ def test_the_format_is_the_earliest_that_has_all_of_it(file: str, state: Enumera
     """Earlier releases read format 4; a golden file of format 5 has all that only this format has."""
     assert f"v{encode(state)[SIGNATURE]}" == file.partition("/")[0]
     found = [name for name in ONLY_IN_V5 if f'"{name}":' in (GOLDEN / file).read_text()]
-    assert found == {"v5/usual.json": ["reachedMs", "held", "recordBytes"], "v5/unusual.json": [*ONLY_IN_V5], "v6/usual.json": ["reachedMs", "held", "recordBytes"]}.get(
-        file, []
-    )
+    assert found == {
+        "v5/usual.json": ["reachedMs", "held", "recordBytes"],
+        "v5/unusual.json": [*ONLY_IN_V5],
+        "v6/usual.json": ["reachedMs", "held", "recordBytes"],
+    }.get(file, [])
 
 
 def test_what_lives_as_long_as_the_process_is_not_written() -> None:

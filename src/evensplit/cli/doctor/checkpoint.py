@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from evensplit.checkpoint.checkpoint import Kind, read_checkpoint
@@ -15,6 +14,7 @@ from evensplit.checkpoint.files import is_there, read_checked
 from evensplit.checkpoint.formats import format_of
 from evensplit.checkpoint.offset_file import OffsetFile
 from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
+from evensplit.checkpoint.places.place import Place
 from evensplit.checkpoint.spark_settings import LATEST, settings_of, spark_of
 from evensplit.cli.doctor.findings import Doubt, Finding, Status, Step, Wrong, taken
 from evensplit.core.state.codec import VERSION
@@ -56,7 +56,7 @@ class CheckpointLook:
     `kept` has what was found of each source that this version can go on from, after `findings` have been taken.
     """
 
-    def __init__(self, path: Path, source: str | None) -> None:
+    def __init__(self, path: Place, source: str | None) -> None:
         self._path = path
         self._source = source
         self._log: OffsetLog | None = None

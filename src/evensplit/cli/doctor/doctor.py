@@ -6,13 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 from rich.console import Console
 from rich.text import Text
 
+from evensplit.checkpoint.places.place import Place
 from evensplit.cli.doctor.checkpoint import CheckpointLook
 from evensplit.cli.doctor.cluster import Wanted, cluster_findings
 from evensplit.cli.doctor.findings import Finding, Status, Step, taken
@@ -20,7 +20,7 @@ from evensplit.cli.doctor.local import local_findings
 from evensplit.cli.doctor.start import Given, StartLook
 from evensplit.cli.doctor.written import format_findings
 from evensplit.cli.live.next_batch import clusters_named, names_clusters
-from evensplit.cli.usage import end_with, ending, form_option, options_of, source_options, wrong_options
+from evensplit.cli.usage import PLACE, end_with, ending, form_option, options_of, source_options, wrong_options
 from evensplit.core.model import TopicPattern
 from evensplit.core.state.offset_strategies import Committed, parts
 from evensplit.core.text import counted, plain
@@ -53,13 +53,13 @@ _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "bold re
 @click.option("--sink", is_flag=True, help="The options are those of a streaming query that writes.")
 @click.option(
     "--checkpoint",
-    type=click.Path(path_type=Path),
+    type=PLACE,
     metavar="CHECKPOINT",
     help="Also say what this version, and the options, would change in a query's checkpoint.",
 )
 @click.option("--source", metavar="SOURCE", help="The source in CHECKPOINT, if the query has several.")
 @form_option
-def doctor(given: tuple[str, ...], sink: bool, checkpoint: Path | None, source: str | None, form: str) -> None:
+def doctor(given: tuple[str, ...], sink: bool, checkpoint: Place | None, source: str | None, form: str) -> None:
     """Check what a query needs, and how to fix what is missing.
 
     Without options, it checks this machine: Java, PySpark, pyarrow, the kernel, the workers' Python and its

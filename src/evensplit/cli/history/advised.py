@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from evensplit.checkpoint.durations import durations
+from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.lags import LogEnds
 from evensplit.core.state.observation import Report
 from evensplit.explain.readers_needed import ReadersNeeded
@@ -20,7 +20,7 @@ from evensplit.observe.source_view import View, look, with_durations
 class Advisor:
     """Keeps the lag over time, which advice depends on; a checkpoint has none of it."""
 
-    checkpoint: Path
+    checkpoint: Place
     _lags: dict[str, LagHistory] = field(default_factory=dict)
 
     def look(self, views: Mapping[str, View], ends: LogEnds, at_ms: int) -> dict[str, View]:

@@ -63,10 +63,10 @@ POLL_S = 1.0
 def dashboard(places: tuple[Place, ...], port: int, host: str, token_file: Path | None, **chosen: Any) -> None:
     """Show what queries do, in a browser.
 
-    CHECKPOINT is the checkpointLocation of a query, which may be running, here or elsewhere, or have ended. Of
-    several, or with a FOLDER that has some below it, there is a page of all queries, those first that need attention;
-    new ones are found as they come. The pages follow the offset files. These have no ends of logs: for the lag, --lag
-    or --bootstrap-servers asks the clusters. Ctrl-C ends it.
+    CHECKPOINT is the checkpointLocation of a query (a path, or a URL as s3a://bucket/orders), which may be running,
+    here or elsewhere, or have ended. Of several, or with a FOLDER that has some below it, there is a page of all
+    queries, those first that need attention; new ones are found as they come. The pages follow the offset files. These
+    have no ends of logs: for the lag, --lag or --bootstrap-servers asks the clusters. Ctrl-C ends it.
     """
     try:
         from evensplit.observe.dashboard import Dashboard
@@ -100,7 +100,7 @@ def dashboard(places: tuple[Place, ...], port: int, host: str, token_file: Path 
             lag.close()
 
 
-def _single(place: Path, source: str | None, batches: int | None, lag: FleetLag) -> Fleet:
+def _single(place: Place, source: str | None, batches: int | None, lag: FleetLag) -> Fleet:
     """One checkpoint, whose errors end the command at its start."""
     recorder = Recorder()
     kept = CheckpointHistory(place, recorder, source, batches_bar, name=str(place))
@@ -110,7 +110,7 @@ def _single(place: Path, source: str | None, batches: int | None, lag: FleetLag)
     return Fleet((), batches, [one])
 
 
-def _several(places: Sequence[Path], batches: int | None) -> Fleet:
+def _several(places: Sequence[Place], batches: int | None) -> Fleet:
     """Several checkpoints, or those in folders."""
     fleet = Fleet(places, BATCHES if batches is None else batches)
     fleet.check()

@@ -6,11 +6,18 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
-from evensplit.checkpoint.finding import DEPTH_MAX, FOUND_MAX, checkpoints_below, is_checkpoint, why_not_ours
+from evensplit.checkpoint.finding import (
+    DEPTH_MAX,
+    FOUND_MAX,
+    checkpoints_below,
+    is_checkpoint,
+    name_below,
+    why_not_ours,
+)
 from evensplit.checkpoint.history import CheckpointHistory, query_id_of
+from evensplit.checkpoint.places.place import Place
 from evensplit.errors import CheckpointError
 from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.recorder import Recorder
@@ -86,14 +93,14 @@ class Followed:
 class Fleet:
     """All checkpoints at `places`: checkpoints, and folders that have some."""
 
-    places: Sequence[Path]
+    places: Sequence[Place]
     batches: int | None = BATCHES
     """How many batches of each are read at first; None: all."""
     ones: list[Followed] = field(default_factory=list)
     """In the order in which they were found."""
     notes: tuple[str, ...] = ()
     """What to say of folders."""
-    _known: set[Path] = field(default_factory=set)
+    _known: set[Place] = field(default_factory=set)
     _ids: set[str] = field(default_factory=set)
     _found_s: float | None = None
     _none: Recorder = field(default_factory=Recorder)
@@ -114,7 +121,7 @@ class Fleet:
             found = checkpoints_below(place)
             for path in found.checkpoints:
                 # By the folder they are in, if there are several.
-                below = str(path.relative_to(place))
+                below = name_below(place, path)
                 self._add(path, below if len(self.places) == 1 else f"{place.name}/{below}")
             shown = found.unreadable[:UNREADABLE_SHOWN_MAX]
             left = len(found.unreadable) - len(shown)
@@ -159,7 +166,7 @@ class Fleet:
     def _problems(self) -> list[Unreadable]:
         return [one.problem for one in self.ones if one.problem is not None]
 
-    def _add(self, path: Path, name: str) -> None:
+    def _add(self, path: Place, name: str) -> None:
         if path in self._known:
             return
         self._known.add(path)
@@ -171,7 +178,7 @@ class Fleet:
         self.ones.append(Followed(CheckpointHistory(path, recorder, name=name, recorded_as=own), recorder))
 
 
-def _id_of(path: Path, query_id: str) -> str:
+def _id_of(path: Place, query_id: str) -> str:
     """An id for a checkpoint that has none of its own."""
     digest = hashlib.blake2s(str(path).encode(errors="surrogatepass"), digest_size=6).hexdigest()
     return f"{query_id or 'checkpoint'}-{digest}"
