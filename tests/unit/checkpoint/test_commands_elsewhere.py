@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from evensplit.checkpoint.offset_file import INCOMPLETE
 from evensplit.checkpoint.places.place import Place, RemotePath
 from tests.support.checkpoints import checkpoint, contents
 from tests.support.commands import invoke
@@ -75,6 +76,16 @@ def test_a_checkpoint_is_migrated_where_it_is_and_to_this_machine(home: Place, t
         assert "is written: 2 files anew" in " ".join(shown.split())
         assert all_in(target) == expected
     assert "is there already" in invoke("migrate", home / "from", home / "to", "--assume-stopped", code=1)[1]
+
+
+def test_an_incomplete_copy_is_told_in_plain_words(home: Place, kept: Path) -> None:
+    put_all(home, contents(kept))
+    newest = max(int(path.name) for path in (kept / "offsets").glob("[0-9]*"))
+    put_all(home, {f"offsets/{newest}": INCOMPLETE + b", and more\n"})
+    for name in ("inspect", "plan", "offsets"):
+        said = invoke(name, home, code=1)[1]
+        assert f"{home} is an incomplete copy of a checkpoint" in said
+        assert "remove the directory, and copy the checkpoint again" in said
 
 
 def test_few_requests_are_made(kept: Path, s3: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evensplit.checkpoint.checkpoint_copy import copy_checkpoint
 from evensplit.checkpoint.files import (
     batches_of,
     crc_of,
@@ -25,9 +26,9 @@ from evensplit.checkpoint.files import (
 )
 from evensplit.checkpoint.look import look, written_in
 from evensplit.checkpoint.places.entry import entry
-from evensplit.checkpoint.places.place import Place
+from evensplit.checkpoint.places.place import Place, RemotePath
 from evensplit.errors import CheckpointError
-from tests.support.remotes import all_in, put_all
+from tests.support.remotes import all_in, fresh, put_all
 
 OLD, NEW = b"v1\nold" * 100, b"v1\nnew" * 200
 
@@ -204,3 +205,20 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert read_checked(path) == OLD
     assert not [name for name in all_in(tmp_path) if name.endswith(".tmp")]
     assert not (tmp_path / "2").exists()
+
+
+@pytest.mark.lengthy
+def test_objects_that_stand_for_directories_are_no_files(s3: None, tmp_path: Path) -> None:
+    """Hadoop's S3A and consoles make them: their names end with a slash."""
+    home = put_all(fresh("s3", tmp_path), {"offsets/0": OLD})
+    assert isinstance(home, RemotePath)
+    bucket, _, key = home.at.partition("/")
+    for name in (f"{key}/", f"{key}/offsets/", f"{key}/commits/"):
+        home.system.fs.call_s3("put_object", Bucket=bucket, Key=name, Body=b"")
+    assert list(batches_of(home)) == [0]
+    assert list(look(home)) == [Path("offsets/0")]
+    assert entry(home / "commits").names() == []
+    assert is_directory(home / "commits")
+    assert written_in(home / "commits") == {}
+    copy_checkpoint(home, tmp_path / "copy", {}, look(home), lambda *_: None)
+    assert all_in(tmp_path / "copy") == {"offsets/0": OLD}
