@@ -85,7 +85,6 @@ def register(
         OptionError: an invalid port, or an argument for metrics or the dashboard without its port; all at once.
         InstallationError: this package is in an archive, where its kernel cannot be loaded.
     """
-    check_place()
     wrong = [*_wrong_metrics(metrics_port, metrics_host, metrics_partitions)]
     wrong += [*_wrong_dashboard(dashboard_host, dashboard_port, dashboard_token), *_wrong_counts(counts_port)]
     if wrong:
@@ -109,6 +108,7 @@ def register(
 
 def _make_known(spark: SparkSession, registration: Registration, counts_port: int | Literal["off"] | None) -> None:
     """Register the source in the session, unless it has it just so."""
+    check_place()
     is_first = registration.parallelism is None
     if is_first:
         prepare(spark)
