@@ -60,7 +60,7 @@ def clean(path: str, **more: str) -> dict[str, str]:
     return {**found, **own, "PATH": places, "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 
-def run(script: str, within: Path, environment: Mapping[str, str], timeout_s: float = 300) -> Ran:
+def run(script: str, within: Path, environment: Mapping[str, str], timeout_s: float = 480) -> Ran:
     """Run lines of a shell, up to the first that fails."""
     output = within / "said.log"
     with output.open("wb") as file:
