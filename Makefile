@@ -106,7 +106,7 @@ release: setup ## The sdist and wheels for Linux on x86-64 and aarch64, in dist,
 changelog: setup ## What the next release changes, from changelog.d (ARGS="--version X.Y.Z --yes" writes CHANGELOG.md)
 	@$(py) -m towncrier build $(if $(ARGS),$(ARGS),--draft --version Unreleased)
 
-ready := 'Ready. Next: `. .venv/bin/activate`, and "A first query" in README.md; or `make demo`.'
+ready := 'Ready. Next: `. .venv/bin/activate` and `evensplit init try --local`; or `make demo`.'
 
 setup: .venv/jars ## All that the other commands need: .venv, the compiled kernel, Kafka's jars
 	@$(if $(filter setup,$(MAKECMDGOALS)),echo $(ready),:)

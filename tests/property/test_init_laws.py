@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,10 +32,21 @@ PLACES = {
 }
 DDL = "id BIGINT, topic STRING, at TIMESTAMP, tags ARRAY<STRING>, more MAP<INT, STRUCT<x: DECIMAL(9,2), y: BINARY>>"
 RECORD = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+
+
+def descriptors() -> str:
+    """A file of Protobuf with one message, as the option has it."""
+    files = FileDescriptorSet()
+    message = files.file.add(name="orders.proto", syntax="proto3").message_type.add(name="Order")
+    message.field.add(name="id", number=1, type="TYPE_INT64", label="LABEL_OPTIONAL")
+    return base64.b64encode(files.SerializeToString()).decode()
+
+
 VALUES: dict[str, dict[str, str]] = {
     words.RAW: {},
     words.JSON: {"schema": DDL},
     words.AVRO: {"schema": RECORD},
+    words.PROTOBUF: {"schema": descriptors(), "message": "Order"},
     "registry": {"registry": "https://registry:8081"},
 }
 LOGIN = (
@@ -55,6 +69,7 @@ def answers(place: str, values: str, sink: str, kind: str, trigger: str | None, 
         values=words.AVRO if values == "registry" else values,
         schema=VALUES[values].get("schema"),
         registry=VALUES[values].get("registry"),
+        message=VALUES[values].get("message"),
         sink=sink,
         to={words.CONSOLE: None, words.KAFKA: "copies", words.DELTA: "s3a://bucket/" + 80 * "x"}.get(sink, "data/'x'"),
         to_servers="eu-1:9092" if sink == words.KAFKA and place != "local" else None,
@@ -63,8 +78,13 @@ def answers(place: str, values: str, sink: str, kind: str, trigger: str | None, 
     )
 
 
-def jobs() -> Iterator[tuple[str, Job]]:
+@cache
+def jobs() -> tuple[tuple[str, Job], ...]:
     """Every combination that there can be, and what it is called."""
+    return tuple(_jobs())
+
+
+def _jobs() -> Iterator[tuple[str, Job]]:
     kinds = ((words.STREAM, words.ALWAYS), (words.STREAM, words.AVAILABLE_NOW), (words.BATCH, None))
     for place, values, sink, (kind, trigger), login in itertools.product(
         PLACES, VALUES, words.SINKS, kinds, (False, True)
@@ -93,7 +113,7 @@ def test_ruff_leaves_every_job_as_it_is(tmp_path: Path) -> None:
     for name, job in jobs():
         (tmp_path / f"{name}.py").write_text(code_of(job))
         count += 1
-    assert count >= 300
+    assert count >= 400
     assert ruff("format", "--diff", within=tmp_path) == ""
     rules = "A,B,C4,DTZ,E4,E7,E9,F,FA,FLY,I,ICN,LOG,N,PERF,PGH,PIE,PT,PTH,RET,RUF,S,SIM,SLF,UP,W"
     assert ruff("check", "--select", rules, within=tmp_path) == ""

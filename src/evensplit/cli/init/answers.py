@@ -129,6 +129,8 @@ class _Making:
             self.wrong("--pattern is given with --local, which creates the topics; expected --topics")
         if given.local and (given.registry is not None or self.values in (words.AVRO, words.PROTOBUF)):
             self.wrong("--local sends values as text or JSON; expected --values raw or json, without --registry")
+        if given.local and self._login():
+            self.wrong("a login is given with --local, whose broker has none; leave those options out")
         if given.local and _is_file(given.schema or ""):
             self.wrong("--schema is a file with --local, which sends values that fit it; expected the schema itself")
         typed = self.values in (words.JSON, words.AVRO, words.PROTOBUF)
@@ -154,6 +156,9 @@ class _Making:
             self.wrong("--to-servers is given, but no topic is written; expected --sink kafka, or leave it out")
         if self.sink == words.KAFKA and not self.target_servers and (self.clusters or given.metadata is not None):
             self.wrong("--sink kafka is given without the cluster that is written to; expected --to-servers")
+        stores = self.sink in (words.PARQUET, words.DELTA, words.FOREACH)
+        if stores and self.stream and self.target == self._checkpoint():
+            self.wrong(f"--to and --checkpoint are both {self.target!r}; expected two directories")
         for flag, value in (("--checkpoint", given.checkpoint), ("--trigger", given.trigger)):
             if value is not None and not self.stream:
                 self.wrong(f"{flag} is given, but is for streams; expected --kind stream, or leave it out")
@@ -231,9 +236,12 @@ class _Making:
             sink=self.sink,
             target=self.target,
             target_servers="" if local else self.target_servers,
-            checkpoint=(given.checkpoint or "checkpoint").strip() if self.stream else "",
+            checkpoint=self._checkpoint() if self.stream else "",
             available_now=now,
         )
+
+    def _checkpoint(self) -> str:
+        return (self.given.checkpoint or "").strip() or "checkpoint"
 
     def _login(self) -> dict[str, str]:
         return {name: value for name, value in self.said.items() if _is_login(name)}
