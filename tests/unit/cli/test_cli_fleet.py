@@ -52,13 +52,15 @@ class Page:
     def __init__(self) -> None:
         self.recorders: list[Recorder] = []
         self.notes: dict[str | None, Sequence[str]] = {}
+        self.passing: dict[str | None, Sequence[str]] = {}
         self.problems: Sequence[Unreadable] = ()
 
     def watch(self, recorder: Recorder) -> None:
         self.recorders.append(recorder)
 
-    def note(self, notes: Sequence[str], query_id: str | None = None) -> None:
+    def note(self, notes: Sequence[str], query_id: str | None = None, passing: Sequence[str] = ()) -> None:
         self.notes[query_id] = list(notes)
+        self.passing[query_id] = list(passing)
 
     def unreadable(self, ones: Sequence[Unreadable]) -> None:
         self.problems = ones
@@ -215,6 +217,8 @@ def test_how_long_batches_took_is_by_when_they_were_done(tmp_path: Path, page: P
     fleet.round(page, nobody)
     assert [work.duration_ms for work in page.view("a").work] == [400, 400, None]
     assert page.view("a").last.duration_ms is None
+    assert page.passing["a"] == ["batch 8 is planned, but Spark has not committed it yet"]
+    assert page.notes["a"] == []
     (place / "commits" / "8").write_text("v1\n{}")
     os.utime(place / "commits" / "8", ((PLANNED_MS + 8_700) / 1000,) * 2)
     fleet.round(page, nobody)

@@ -217,7 +217,7 @@ def test_where_there_are_many_they_are_the_first_page(recorder: Recorder) -> Non
     pages = Pages(overview=True)
     pages.watch(recorder)
     pages.note(["of all"])
-    pages.note(["only of one"], "id-well")
+    pages.note(["only of one"], "id-well", ["under way"])
     pages.unreadable([Unreadable("broken", "line 3 is no JSON")])
     served = told(pages)
     text = served.get("/").text
@@ -225,7 +225,10 @@ def test_where_there_are_many_they_are_the_first_page(recorder: Recorder) -> Non
     assert "line 3 is no JSON" in text
     assert "of all" in text
     one = served.get("/?source=0:id-well").text
+    assert "only of one" in text
+    assert "under way" not in text
     assert "only of one" in one
+    assert "under way" in one
     assert "of all" in one
     assert "← All 9 queries" in one
     assert "only of one" not in served.get("/?source=0:id-slow").text

@@ -50,8 +50,8 @@ class Shown(Protocol):
     def watch(self, recorder: Recorder) -> None:
         """Show what `recorder` hears as well."""
 
-    def note(self, notes: Sequence[str], query_id: str | None = None) -> None:
-        """Say these sentences of a query, or of all."""
+    def note(self, notes: Sequence[str], query_id: str | None = None, passing: Sequence[str] = ()) -> None:
+        """Say these sentences of a query, or of all. `passing`: what is as it should be."""
 
     def unreadable(self, ones: Sequence[Unreadable]) -> None:
         """Say that these cannot be shown."""
@@ -84,9 +84,13 @@ class Followed:
             self.problem = Unreadable(self.name, other or str(error), bool(other))
             return ()
         self.problem = None
-        planned = f"batch {self.kept.last:,} is planned, but Spark has not committed it yet"
-        asking = [f"the lag is not known: {self.asking}"] if self.asking else []
-        return [*self.kept.notes, *asking, *([] if self.kept.committed else [planned])]
+        return [*self.kept.notes, *([f"the lag is not known: {self.asking}"] if self.asking else [])]
+
+    @property
+    def passing(self) -> Sequence[str]:
+        """What is as it should be, but may be worth a word."""
+        done = self.kept.committed or self.kept.last < 0
+        return () if done else [f"batch {self.kept.last:,} is planned, but Spark has not committed it yet"]
 
 
 @dataclass(slots=True)
@@ -153,7 +157,7 @@ class Fleet:
             said = one.look(self.batches)
             asking.tell(one)
             for view in one.kept.views.values():
-                shown.note(said, view.source.query_id)
+                shown.note(said, view.source.query_id, one.passing)
             # A checkpoint in which nothing is known of a whole batch has no page of its own.
             nameless += [] if one.kept.views else [f"{one.name}: {note}" for note in said]
             if is_new:

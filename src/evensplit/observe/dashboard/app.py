@@ -60,6 +60,7 @@ class Pages:
         self._feed = Feed()
         self._unsubscribe: WeakKeyDictionary[Recorder, Callable[[], object]] = WeakKeyDictionary()
         self._notes: dict[str | None, tuple[str, ...]] = {}
+        self._passing: dict[str | None, tuple[str, ...]] = {}
         self._unreadable: tuple[Unreadable, ...] = ()
         self._splits = page.Splits()
         self._slots = asyncio.Semaphore(RENDERED_AT_ONCE_MAX)
@@ -82,10 +83,15 @@ class Pages:
             self._unsubscribe[recorder] = lambda: [end() for end in ends]
             self._feed.news()
 
-    def note(self, notes: Sequence[str], query_id: str | None = None) -> None:
-        """Show these sentences above everything, in place of the earlier ones; of one query, above its page."""
-        if tuple(notes) != self._notes.get(query_id, ()):
+    def note(self, notes: Sequence[str], query_id: str | None = None, passing: Sequence[str] = ()) -> None:
+        """Show these sentences above everything, in place of the earlier ones; of one query, above its page.
+
+        `passing`: what is as it should be, and is not told among all queries.
+        """
+        before = (self._notes.get(query_id, ()), self._passing.get(query_id, ()))
+        if (tuple(notes), tuple(passing)) != before:
             self._notes = {**self._notes, query_id: tuple(notes)}
+            self._passing = {**self._passing, query_id: tuple(passing)}
             self._feed.news()
 
     def unreadable(self, ones: Sequence[Unreadable]) -> None:
@@ -183,7 +189,7 @@ class Pages:
             sink = self._group.sink(query_id)
             found |= page.live(watched, params, self._splits, sink)
             found |= {"history": make_history(watched), "advice": advice_of(watched, now_ms(), sink)}
-            found["notes"] += self._notes.get(query_id, ())
+            found["notes"] += (*self._notes.get(query_id, ()), *self._passing.get(query_id, ()))
         elif isinstance(known, Begun):
             found |= page.begun(known, params, self._group.sink(known.source.query_id))
         elif isinstance(known, SinkStatus):

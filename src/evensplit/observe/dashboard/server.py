@@ -70,9 +70,12 @@ class Dashboard:
         """Show what `recorder` hears as well. Adding one again changes nothing."""
         self._pages.watch(recorder)
 
-    def note(self, notes: Sequence[str], query_id: str | None = None) -> None:
-        """Show these sentences above everything, in place of the earlier ones; of one query, above its page."""
-        self._pages.note(notes, query_id)
+    def note(self, notes: Sequence[str], query_id: str | None = None, passing: Sequence[str] = ()) -> None:
+        """Show these sentences above everything, in place of the earlier ones; of one query, above its page.
+
+        `passing`: what is as it should be, and is not told among all queries.
+        """
+        self._pages.note(notes, query_id, passing)
 
     def unreadable(self, ones: Sequence[Unreadable]) -> None:
         """Show these checkpoints among all queries, with what is wrong with them, in place of the earlier ones."""

@@ -11,8 +11,9 @@ from evensplit.observe.dashboard.view.formatting import exact, lasted, short
 from evensplit.observe.dashboard.view.query import PageQuery, Show
 from evensplit.observe.dashboard.view.sources import Shown, everything, runs, source_of
 from evensplit.observe.dashboard.view.status import Status, status_of, status_of_begun, status_of_sink
-from evensplit.observe.health.advice import Advice, advice_of
-from evensplit.observe.health.figures import OVER, Figures, figures_of
+from evensplit.observe.health.advice import Advice
+from evensplit.observe.health.figures import Figures
+from evensplit.observe.health.standing import ADVISED, QUIET, RUNS, URGENT, Order, order_of, standing_of
 from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.recorder import Begun, QueryStatus, SourceStatus
@@ -56,11 +57,17 @@ class Row:
     took: Value | None = None
     even: Value | None = None
     advice: tuple[Advice, ...] = ()
-    attention: int = 0
-    """3: it has failed, or records are not read, not written, or gone; 2: there is other advice; 1: it runs; 0: it has
-    ended."""
-    order: tuple[float, float, str] = (0.0, 0.0, "")
-    """Of those that need as much attention."""
+    attention: int = QUIET
+    """As in `Standing`."""
+    waited_ms: int = 0
+    """How long the oldest unread record has waited at least, if that is known."""
+    offsets: int = 0
+    """The lag, if it is known."""
+
+    @property
+    def order(self) -> Order:
+        """What to sort by."""
+        return order_of(self.attention, self.name, self.waited_ms, self.offsets)
 
 
 _NO_LAG = "A checkpoint has no ends of logs: --lag asks the clusters for them"
@@ -80,7 +87,7 @@ def overview(
     rows += [_unreadable(one) for one in unreadable if not one.other]
     found = sorted(
         (one for one in rows if params.find.casefold() in one.name.casefold()),
-        key=lambda one: (-one.attention, one.order),
+        key=lambda one: one.order,
     )
     pages = max(1, -(-len(found) // ROWS_MAX))
     page = min(params.page, pages - 1)
@@ -107,9 +114,9 @@ def _counts(rows: Sequence[Row]) -> str:
     """How many there are, and how many of them need attention."""
     if not rows:
         return ""
-    urgent = sum(one.attention == 3 for one in rows)
-    advised = sum(one.attention == 2 for one in rows)
-    quiet = sum(one.attention == 0 for one in rows)
+    urgent = sum(one.attention == URGENT for one in rows)
+    advised = sum(one.attention == ADVISED for one in rows)
+    quiet = sum(one.attention == QUIET for one in rows)
     parts = [
         f"{urgent:,} need{'s' if urgent == 1 else ''} attention" if urgent else "",
         f"{advised:,} with advice" if advised else "",
@@ -124,32 +131,26 @@ def _row(one: Shown, sinks: Mapping[str, SinkView], now_ms: int, notes: Sequence
     name, params = str(source), PageQuery().at(source)
     if isinstance(one, SinkStatus):
         status = status_of_sink(one)
-        return Row(name, params, *_said(status), attention=int(runs(one)), order=(0.0, 0.0, name))
+        return Row(name, params, *_said(status), attention=RUNS if runs(one) else QUIET)
     if isinstance(one, Begun):
         status = status_of_begun(one)
         urgent = one.stage in (QueryStatus.FAILED, QueryStatus.WAITING)
         problem = one.said or one.failure
-        attention = 3 if urgent else int(runs(one))
-        return Row(name, params, *_said(status), problem=problem, attention=attention, order=(0.0, 0.0, name))
+        attention = URGENT if urgent else RUNS if runs(one) else QUIET
+        return Row(name, params, *_said(status), problem=problem, attention=attention)
     return _of_source(one, name, params, sinks.get(source.query_id), now_ms, notes)
 
 
 def _of_source(
     one: SourceStatus, name: str, params: PageQuery, sink: SinkView | None, now_ms: int, notes: Sequence[str]
 ) -> Row:
-    figures, advice = figures_of(one), advice_of(one, now_ms, sink)
-    failed = one.stage is QueryStatus.FAILED
-    attention = 0 if one.stage in OVER else 1
-    if failed or any(found.urgent for found in advice):
-        attention = 3
-    elif advice:
-        attention = 2
-    waited_ms = 0 if figures.age is None else figures.age.least_ms
+    standing = standing_of(one, now_ms, sink)
+    figures = standing.figures
     return Row(
         name,
         params,
         *_said(status_of(one)),
-        problem=(one.said or one.failure) if failed else next(iter(notes), ""),
+        problem=(one.said or one.failure) if one.stage is QueryStatus.FAILED else next(iter(notes), ""),
         batch=figures.batch,
         at_ms=figures.at_ms,
         lag=_lag(figures, one.stage),
@@ -157,14 +158,15 @@ def _of_source(
         rate=None if figures.rate is None else Value(f"{short(figures.rate)}/s", f"{exact(figures.rate)} offsets/s"),
         took=None if figures.duration_ms is None else Value(lasted(figures.duration_ms), "The whole last batch"),
         even=_even(figures),
-        advice=advice,
-        attention=attention,
-        order=(-float(waited_ms), -float(figures.lag or 0), name),
+        advice=standing.advice,
+        attention=standing.attention,
+        waited_ms=0 if figures.age is None else figures.age.least_ms,
+        offsets=figures.lag or 0,
     )
 
 
 def _unreadable(one: Unreadable) -> Row:
-    return Row(one.name, None, "bad", "cannot be read", problem=one.why, attention=3, order=(0.0, 0.0, one.name))
+    return Row(one.name, None, "bad", "cannot be read", problem=one.why, attention=URGENT)
 
 
 def _said(status: Status) -> tuple[str, str, int | None]:

@@ -1,0 +1,69 @@
+"""How much attention a query needs, beside others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from evensplit.observe.health.advice import Advice, advice_of
+from evensplit.observe.health.figures import OVER, Figures, figures_of
+from evensplit.observe.recorder import QueryStatus, SourceStatus
+from evensplit.observe.sinks import SinkView
+
+URGENT, ADVISED, RUNS, QUIET = 3, 2, 1, 0
+"""It has failed, or records are not read, not written, or gone; there is other advice; it runs; it has ended."""
+
+Order = tuple[int, float, float, str]
+"""What to sort by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A source, with what to do about it."""
+
+    name: str
+    figures: Figures
+    advice: tuple[Advice, ...]
+    attention: int
+    """URGENT, ADVISED, RUNS or QUIET."""
+
+    @property
+    def order(self) -> Order:
+        """Those that need attention first; of these the one whose records wait longest, then the one with most lag."""
+        age = self.figures.age
+        return order_of(self.attention, self.name, 0 if age is None else age.least_ms, self.figures.lag or 0)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, in JSON's own types."""
+        figures, age = self.figures, self.figures.age
+        return {
+            "name": self.name,
+            "attention": self.attention,
+            "batch": figures.batch,
+            "plannedMs": figures.at_ms,
+            "tookMs": figures.duration_ms,
+            "splits": figures.splits,
+            "lag": figures.lag,
+            "lagUnknown": figures.lag_unknown,
+            "waitedMs": None if age is None else {"least": age.least_ms, "most": age.most_ms},
+            "rate": figures.rate,
+            "even": figures.even,
+            "proof": figures.proof,
+            "advice": [one.to_json() for one in self.advice],
+        }
+
+
+def standing_of(one: SourceStatus, now_ms: int, sink: SinkView | None = None) -> Standing:
+    """The standing of a source at `now_ms`. `sink`: what its query writes."""
+    advice = advice_of(one, now_ms, sink)
+    attention = QUIET if one.stage in OVER else RUNS
+    if one.stage is QueryStatus.FAILED or any(found.urgent for found in advice):
+        attention = URGENT
+    elif advice:
+        attention = ADVISED
+    return Standing(str(one.view.source), figures_of(one), advice, attention)
+
+
+def order_of(attention: int, name: str, waited_ms: int = 0, lag: int = 0) -> Order:
+    """The order of a query of which no more is known."""
+    return -attention, -float(waited_ms), -float(lag), name
