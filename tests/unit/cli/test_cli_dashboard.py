@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.cli.group import evensplit
-from evensplit.cli.history.dashboard import look, look_again
+from evensplit.cli.history.fleet import Followed
 from evensplit.core.model import SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError
@@ -27,6 +27,12 @@ from tests.support.histories import line, write_batch
 from tests.support.views import PLANNED_MS, dealt, keys_of, state
 
 KEYS = keys_of({("east", "orders"): 4})
+
+
+def look(kept: CheckpointHistory) -> list[str]:
+    """Look on as the command does. Returns what it says beside the query."""
+    one = Followed(kept, kept.recorder or Recorder())
+    return [*one.look(None), *one.passing]
 
 
 def end(position: int, readers: int = 2) -> EnumeratorState:
@@ -79,11 +85,11 @@ def test_batches_that_come(checkpoint: Path) -> None:
     kept = CheckpointHistory(checkpoint, recorder)
     look(kept)
     write(checkpoint, 8, line(end(900, readers=4)), committed=False)
-    assert look_again(kept) == ["batch 8 is planned, but Spark has not committed it yet"]
+    assert look(kept) == ["batch 8 is planned, but Spark has not committed it yet"]
     assert only(recorder).last.number == 8
     assert len(only(recorder).explanation.changes.moves) == 2
     write(checkpoint, 8, line(end(900, readers=4)))
-    assert look_again(kept) == []
+    assert look(kept) == []
     assert only(recorder).totals.batches == 3
 
 
@@ -103,11 +109,11 @@ def test_what_is_damaged_while_it_is_followed_is_a_note(checkpoint: Path, text: 
     kept = CheckpointHistory(checkpoint, recorder)
     look(kept)
     (checkpoint / "offsets" / "8").write_bytes(text.encode("latin-1"))
-    (note,) = look_again(kept)
+    (note,) = look(kept)
     assert "8" in note
     assert only(recorder).last.number == 7
     write(checkpoint, 8, line(end(900)))
-    assert look_again(kept) == []
+    assert look(kept) == []
     assert only(recorder).last.number == 8
 
 
@@ -116,7 +122,7 @@ def test_a_checkpoint_that_goes_away_is_a_note(checkpoint: Path) -> None:
     kept = CheckpointHistory(checkpoint, recorder)
     look(kept)
     shutil.rmtree(checkpoint)
-    (note,) = look_again(kept)
+    (note,) = look(kept)
     assert note.startswith(f"not up to date: there is no directory {checkpoint}")
     assert only(recorder).last.number == 7
 

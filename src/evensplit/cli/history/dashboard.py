@@ -18,7 +18,7 @@ from evensplit.cli.history.fleet import BATCHES, Fleet, Followed
 from evensplit.cli.history.fleet_lag import FleetLag
 from evensplit.cli.live.connection_options import asked_cluster, check_asked, check_source, reaching
 from evensplit.cli.usage import PLACE, batches_bar, ending, wrong_options
-from evensplit.errors import CheckpointError, OptionError
+from evensplit.errors import OptionError
 from evensplit.observe.recorder import Recorder
 from evensplit.observe.web.address import LOOPBACK, PORT_DEFAULT, problems
 
@@ -127,21 +127,3 @@ def read_token(path: Path) -> str:
     if not token:
         raise click.ClickException(f"{path} is empty; expected a token, such as `openssl rand -hex 16` makes")
     return token
-
-
-def look(kept: CheckpointHistory) -> Sequence[str]:
-    """Read what is new, and return notes about the checkpoint, a sentence each.
-
-    Raises CheckpointError as `CheckpointHistory.look` does.
-    """
-    kept.look()
-    planned = f"batch {kept.last:,} is planned, but Spark has not committed it yet"
-    return [*kept.notes, *([] if kept.committed else [planned])]
-
-
-def look_again(kept: CheckpointHistory) -> Sequence[str]:
-    """The same; a checkpoint that cannot be read becomes a note."""
-    try:
-        return look(kept)
-    except (CheckpointError, OSError) as error:
-        return [f"not up to date: {error}"]

@@ -22,11 +22,15 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.checkpoint.durations import durations
+from evensplit.checkpoint.finding import checkpoints_below, is_checkpoint
 from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.advised import Advisor, advice_now
+from evensplit.cli.history.fleet import Fleet
+from evensplit.cli.history.fleet_lag import FleetLag
 from evensplit.cli.history.inspect import how_far
-from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
+from evensplit.cli.history.top_folder import show_folder
+from evensplit.cli.live.connection_options import asked_cluster, check_asked, check_source, reaching
 from evensplit.cli.live.lags import LogEnds, lag_by_cluster, log_ends
 from evensplit.cli.usage import PLACE, batches_bar, cell, end_with, ending, form_option
 from evensplit.core.model import Lifecycle
@@ -85,9 +89,10 @@ class _Now:
         "evensplit top /checkpoints/orders --lag --option kafka.client.id=me",
         "evensplit top /checkpoints/orders --once",
         "evensplit top /checkpoints/orders --format json | jq .batch",
+        "evensplit top /checkpoints --lag",
     )
 )
-@click.argument("checkpoint", type=PLACE)
+@click.argument("checkpoint", metavar="CHECKPOINT|FOLDER", type=PLACE)
 @click.option("--source", "chosen", metavar="SOURCE", help="Only this source of the query.")
 @click.option("--lag", is_flag=True, help="Show the lag: ask the clusters, at the servers in the checkpoint.")
 @asked_cluster
@@ -111,9 +116,20 @@ def top(
     ends of logs: for the lag, --lag or --bootstrap-servers asks the clusters. Lines below say what held the last batch,
     which time is reached with `alignment`, how long the oldest unread record has waited, and how many readers are
     needed, and why: by what arrives, as soon as clusters have been asked for five seconds; before, and without --lag,
-    by what was read; and what to do if it is not well. Ctrl-C ends it. With --format json it prints one line per
-    refresh.
+    by what was read; and what to do if it is not well. Of a FOLDER with checkpoints below it, it is a table of all
+    queries, those first that need attention. Ctrl-C ends it. With --format json it prints one line per refresh.
     """
+    if not is_checkpoint(checkpoint) and checkpoints_below(checkpoint).checkpoints:
+        if chosen is not None:
+            raise click.UsageError("--source is of one checkpoint; expected a CHECKPOINT")
+        check_asked(options, servers, lag=lag, cluster=cluster)
+        asking = FleetLag(servers, options, lag, cluster)
+        try:
+            is_last = once or (form == "table" and not Console().is_terminal)
+            end_with(show_folder(Fleet([checkpoint]), asking, form, once=is_last, waiting=waiting))
+        finally:
+            asking.close()
+        return
     kept = CheckpointHistory(checkpoint, progress=batches_bar)
     kept.look(latest_max=BATCHES_READ_MAX)
     if chosen is not None:
