@@ -24,8 +24,8 @@ OFFSETS = "offsets"
 class Found:
     """What there is below a folder."""
 
-    checkpoints: list[Place] = field(default_factory=list)
-    """In the order of their paths, at most `FOUND_MAX`."""
+    checkpoints: dict[str, Place] = field(default_factory=dict)
+    """Name -> checkpoint, at most `FOUND_MAX`: its place below the folder, such as `team/orders`. By their names."""
     unreadable: list[str] = field(default_factory=list)
     """Folders that cannot be read, each with why."""
     more: bool = False
@@ -40,37 +40,32 @@ def is_checkpoint(path: Place) -> bool:
         return False
 
 
-def name_below(folder: Place, path: Place) -> str:
-    """What `path` is called within `folder`, which it is in."""
-    return str(path).removeprefix(f"{folder}/")
-
-
 def checkpoints_below(folder: Place) -> Found:
     """Find the checkpoints below `folder`, to a depth of `DEPTH_MAX`. What is inside of one is not looked at.
 
     Hidden folders, whose names begin with a dot, are passed over.
     """
     found = Found()
-    for path in _walked(folder, DEPTH_MAX, found):
+    for name, path in _walked(folder, "", DEPTH_MAX, found):
         if len(found.checkpoints) == FOUND_MAX:
             found.more = True
             break
-        found.checkpoints.append(path)
+        found.checkpoints[name] = path
     return found
 
 
-def _walked(folder: Place, depth: int, found: Found) -> Iterator[Place]:
+def _walked(folder: Place, before: str, depth: int, found: Found) -> Iterator[tuple[str, Place]]:
     try:
-        names = sorted(name for name in entry(folder).names() if not name.startswith("."))
-        below = [folder / name for name in names if entry(folder / name).is_directory()]
+        names = [name for name in entry(folder).names() if not name.startswith(".")]
+        there = {name: folder / name for name in names if entry(folder / name).is_directory()}
     except (OSError, CheckpointError) as error:
         found.unreadable.append(f"{folder}: {getattr(error, 'strerror', None) or error}")
         return
-    for one in below:
+    for name, one in sorted(there.items()):
         if is_checkpoint(one):
-            yield one
+            yield f"{before}{name}", one
         elif depth > 1:
-            yield from _walked(one, depth - 1, found)
+            yield from _walked(one, f"{before}{name}/", depth - 1, found)
 
 
 def why_not_ours(checkpoint: Place) -> str:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from evensplit.checkpoint import finding
-from evensplit.checkpoint.finding import checkpoints_below, is_checkpoint, name_below, why_not_ours
+from evensplit.checkpoint.finding import checkpoints_below, is_checkpoint, why_not_ours
 from evensplit.cli.group import evensplit
 from evensplit.cli.history.fleet import Fleet, Followed
 from evensplit.cli.history.fleet_lag import FleetLag
@@ -89,7 +89,8 @@ def test_checkpoints_are_found_to_a_depth_and_not_inside_of_others(tmp_path: Pat
         (tmp_path / name / "offsets").mkdir(parents=True)
     (tmp_path / "file").write_text("")
     found = checkpoints_below(tmp_path)
-    assert [name_below(tmp_path, one) for one in found.checkpoints] == ["a", "b", "team/c", "team/sub/sub/d"]
+    assert list(found.checkpoints) == ["a", "b", "team/c", "team/sub/sub/d"]
+    assert all(tmp_path / name == path for name, path in found.checkpoints.items())
     assert (found.unreadable, found.more) == ([], False)
     assert is_checkpoint(tmp_path / "a")
     assert not is_checkpoint(tmp_path)
@@ -101,7 +102,7 @@ def test_not_more_are_found_than_are_shown(tmp_path: Path, monkeypatch: pytest.M
     for name in ("a", "b", "c"):
         write(tmp_path / name)
     found = checkpoints_below(tmp_path)
-    assert ([one.name for one in found.checkpoints], found.more) == (["a", "b"], True)
+    assert (list(found.checkpoints), found.more) == (["a", "b"], True)
     monkeypatch.setattr("evensplit.cli.history.fleet.FOUND_MAX", 2)
     Fleet([tmp_path]).round(page, FleetLag((), (), False))
     assert page.notes[None] == [f"{tmp_path} has more than 2 checkpoints: not all are shown"]

@@ -8,14 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from evensplit.checkpoint.finding import (
-    DEPTH_MAX,
-    FOUND_MAX,
-    checkpoints_below,
-    is_checkpoint,
-    name_below,
-    why_not_ours,
-)
+from evensplit.checkpoint.finding import DEPTH_MAX, FOUND_MAX, checkpoints_below, is_checkpoint, why_not_ours
 from evensplit.checkpoint.history import CheckpointHistory, query_id_of
 from evensplit.checkpoint.places.place import Place
 from evensplit.errors import CheckpointError
@@ -123,9 +116,8 @@ class Fleet:
                 self._add(place, str(place))
                 continue
             found = checkpoints_below(place)
-            for path in found.checkpoints:
+            for below, path in found.checkpoints.items():
                 # By the folder they are in, if there are several.
-                below = name_below(place, path)
                 self._add(path, below if len(self.places) == 1 else f"{place.name}/{below}")
             shown = found.unreadable[:UNREADABLE_SHOWN_MAX]
             left = len(found.unreadable) - len(shown)
