@@ -80,7 +80,7 @@ def test_all_queries_are_there_and_lead_to_their_pages(opened: Opened, served: D
     page.locator("#all").click()
     expect(page.locator("h1")).to_have_text("All queries")
     page.get_by_role("link", name="lossy").click()
-    expect(page.locator("ul.advice li").first).to_contain_text("1 loss in east")
+    expect(page.locator("ul.advice li").first).to_contain_text("of 1 partition in east")
     page.locator("#all").click()
     expect(page.locator("h1")).to_have_text("All queries")
     page.locator("ul.advice a").first.click()

@@ -17,7 +17,7 @@ from evensplit.core.state.settings import LEVEL, OWNERS, RATE, Settings
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.held import ALIGNMENT
 from evensplit.explain.written import WriteOutcome
-from evensplit.observe.health.advice import SILENT_MS, STOPPED_MS, Advice, advice_of, lag_grows
+from evensplit.observe.health.advice import LOST_MS, SILENT_MS, STOPPED_MS, Advice, advice_of, lag_grows
 from evensplit.observe.health.figures import figures_of
 from evensplit.observe.health.rules import PAGES, URGENT, WHEN, Rule
 from evensplit.observe.history.ends_seen import Age
@@ -88,7 +88,10 @@ def test_losses() -> None:
     for stage in (QueryStatus.RUNNING, QueryStatus.ENDED):
         found = advice_of(watched(view, stage))
         assert rules(found) == ["lost"]
-        assert "1 loss in east" in found[0].text
+        assert "of 1 partition in east" in found[0].text
+        at_ms = view.last.at_ms or 0
+        assert rules(advice_of(watched(view, stage, at_ms + LOST_MS), at_ms + LOST_MS)) == ["lost"]
+        assert advice_of(watched(view, stage, at_ms + LOST_MS), at_ms + LOST_MS + 1) == (), "it is long ago"
 
 
 @pytest.mark.parametrize("outcome", WriteOutcome)

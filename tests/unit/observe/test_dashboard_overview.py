@@ -197,8 +197,8 @@ def test_the_page_of_advice_is_where_advice_leads(recorder: Recorder) -> None:
 
 def test_advice_is_on_the_page_of_its_query(recorder: Recorder) -> None:
     text = Page(client(recorder).get("/?source=0:id-lossy").text).text
-    assert "1 loss in east" in text
-    assert "1 loss in east" not in Page(client(recorder).get("/?source=0:id-failed").text).text
+    assert "of 1 partition in east" in text
+    assert "of 1 partition in east" not in Page(client(recorder).get("/?source=0:id-failed").text).text
 
 
 def test_it_asks_for_the_token_as_every_page_does(recorder: Recorder) -> None:

@@ -45,6 +45,9 @@ FIXED_BATCH_MS = 5_000
 MOVING_BATCHES_MIN = 10
 """Of so many batches at least, more than half have to have moved partitions."""
 
+LOST_MS = 24 * 3_600_000
+"""For so long, a loss is worth a word."""
+
 SILENT_MS = 30 * 60_000
 """A running query of which nothing was heard for so long hangs."""
 STOPPED_MS = 10 * 60_000
@@ -87,7 +90,7 @@ def advice_of(
     found: list[Advice] = []
     if not over:
         found += _away(watched)
-    found += _lost(view)
+    found += _lost(view, now_ms)
     found += _not_written(sink)
     if over:
         return tuple(found)
@@ -141,16 +144,17 @@ def _away(watched: SourceStatus) -> Iterator[Advice]:
     yield Advice(Rule.AWAY, f"{who}{whom}: look at the brokers, and at the way to them.{after}")
 
 
-def _lost(view: View) -> Iterator[Advice]:
-    """Losses were declared."""
-    losses = sum(view.totals.losses.values())
-    if losses:
-        where = some([name or "others" for name, count in view.totals.losses.items() if count])
-        what = f"{counted(losses, 'loss', 'losses')} in {where}"
+def _lost(view: View, now_ms: int | None) -> Iterator[Advice]:
+    """Losses were declared lately."""
+    since_ms = 0 if now_ms is None else now_ms - LOST_MS
+    lost = [one for one in view.happenings if one.kind is Kind.LOST and (one.at_ms is None or one.at_ms >= since_ms)]
+    if lost:
+        where = some(sorted({cluster for one in lost for cluster in one.clusters}))
+        what = f"of {counted(sum(one.splits for one in lost), 'partition')} in {where}"
         yield Advice(
             Rule.LOST,
-            f"Records were, or may have been, gone before they were read: {what}. Raise retention.ms of the topics, or "
-            "read faster. The events on its page say of which partitions.",
+            f"Records {what} were, or may have been, gone before they were read. Raise retention.ms of the topics, or "
+            "read faster. The events on its page say more.",
         )
 
 

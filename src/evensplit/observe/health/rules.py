@@ -46,7 +46,7 @@ URGENT = frozenset({Rule.AWAY, Rule.LOST, Rule.NOT_WRITTEN, Rule.SILENT, Rule.ST
 
 WHEN: Mapping[Rule, str] = {
     Rule.AWAY: "A cluster that is read does not answer.",
-    Rule.LOST: "Losses were declared in batches that were seen (failOnDataLoss=false).",
+    Rule.LOST: "Losses were declared in the last day, in batches that were seen (failOnDataLoss=false).",
     Rule.NOT_WRITTEN: "The last batch that was written could not be ended.",
     Rule.SILENT: "Nothing was heard of a running query for half an hour.",
     Rule.STOPPED: "A checkpoint had no new batch for ten minutes, and for ten times as long as its batches are apart, "
