@@ -101,6 +101,7 @@ from evensplit.core.model import (
 )
 from evensplit.core.policies import POLICIES
 from evensplit.core.state.codec import decode, encode
+from evensplit.core.state.edits import Edit, Jump
 from evensplit.core.state.reader_schema import ReaderSchema
 from evensplit.core.state.settings import BALANCES, LOSSES, PLANS, REBALANCES, SCOPES, Settings
 from evensplit.core.state.state import READERS_MAX, EnumeratorState, Session
@@ -130,6 +131,7 @@ __all__ = [
     "ClusterPollFailed",
     "ClusterState",
     "ClustersListed",
+    "Edit",
     "Effect",
     "EnumeratorState",
     "EpochStart",
@@ -139,6 +141,7 @@ __all__ = [
     "Forget",
     "HandedOut",
     "Held",
+    "Jump",
     "Lifecycle",
     "ListPartitions",
     "ListedCluster",

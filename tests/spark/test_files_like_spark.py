@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from evensplit.checkpoint.checkpoint_copy import copy_checkpoint
+from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint
 from evensplit.checkpoint.files import crc_of, remove, replace, write_new
 from evensplit.checkpoint.look import look
 from evensplit.checkpoint.places.place import Place

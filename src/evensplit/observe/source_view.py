@@ -6,12 +6,11 @@ running query, or from a checkpoint.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from evensplit.core.batch.plan import BatchPlan, batch_ranges, plan_batch
+from evensplit.core.batch.plan import BatchPlan, batch_ranges, offsets_by_split, plan_batch
 from evensplit.core.model import Lifecycle, SplitId
 from evensplit.core.state.observation import Report
 from evensplit.core.state.settings import LEVEL
@@ -213,15 +212,13 @@ class View:
     def splits(self) -> Iterator[SplitView]:
         """All splits, in their order."""
         batch, latest = self.last, self.last.report.latest
-        sizes: Counter[SplitId] = Counter()
-        for part in batch_ranges(batch.start, batch.end):
-            sizes[part.split] += part.size
+        sizes = offsets_by_split(batch_ranges(batch.start, batch.end))
         for key, split in batch.end.splits.items():
             end = latest.get(key)
             lag = None
             if end is not None and split.position is not None and split.active:
                 lag = max(0, end - split.position)
-            offsets = sizes[key]
+            offsets = sizes.get(key, 0)
             rate = 1000 * offsets / self.interval_ms if self.interval_ms else None
             yield SplitView(key, split.lifecycle, split.owner, split.position, end, lag, offsets, rate)
 
@@ -360,10 +357,7 @@ def with_durations(view: View, took: Mapping[int, int]) -> View:
 def _read(plan: BatchPlan) -> tuple[Mapping[str, int], int]:
     """Cluster -> the offsets of the batch, without those that it did not read; and the offsets of the largest split."""
     sizes: dict[str, int] = {}
-    splits: dict[SplitId, int] = {}
-    for one in plan.readers:
-        for key, begin, end in one.ranges:
-            splits[key] = splits.get(key, 0) + end - begin
+    splits = offsets_by_split(part for one in plan.readers for part in one.ranges)
     for (cluster, _, _), size in splits.items():
         sizes[cluster] = sizes.get(cluster, 0) + size
     return MappingProxyType({cluster: sizes[cluster] for cluster in sorted(sizes)}), max(splits.values(), default=0)

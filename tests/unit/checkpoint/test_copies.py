@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evensplit.checkpoint.checkpoint_copy import copy_checkpoint, target_problems
+from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint, target_problems
 from evensplit.checkpoint.files import crc_of
 from evensplit.checkpoint.look import look, signs_of_life
 from evensplit.checkpoint.places.place import Place, RemotePath

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evensplit.checkpoint.checkpoint_copy import copy_checkpoint
+from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint
 from evensplit.checkpoint.files import (
     batches_of,
     crc_of,

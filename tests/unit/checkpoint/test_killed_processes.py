@@ -41,7 +41,7 @@ for number in count(int(sys.argv[2])):
 COPIER = """
 import sys
 from pathlib import Path
-from evensplit.checkpoint.checkpoint_copy import copy_checkpoint
+from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint
 from evensplit.checkpoint.look import look
 from evensplit.checkpoint.places.place import place
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evensplit.checkpoint.checkpoint import read_checkpoint
-from evensplit.checkpoint.checkpoint_copy import copy_checkpoint, left_over
+from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint, left_over
 from evensplit.checkpoint.files import crc_of, read_checked, remove, replace, write_new
 from evensplit.checkpoint.look import look
 from evensplit.checkpoint.places.place import Place

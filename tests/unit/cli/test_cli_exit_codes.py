@@ -79,6 +79,11 @@ ROWS: dict[str, dict[int, tuple[str, ...]]] = {
         1: ("fork KEPT NEW", "fork KEPT SPARKS --assume-stopped", "fork NOT_THERE NEW"),
         2: ("fork KEPT",),
     },
+    "init": {
+        0: ("init --servers b:1 --topics t --print",),
+        1: ("init SINK/within --servers b:1 --topics t",),
+        2: ("init --servers b:1 --topics t --kind none", "init --servers b:1 --topics t -o readers=none --print"),
+    },
     "inspect": {
         0: ("inspect KEPT",),
         1: ("inspect NOT_THERE", "inspect SPARKS"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evensplit.checkpoint import checkpoint_copy
+from evensplit.checkpoint.copies import checkpoint_copy
 from evensplit.checkpoint.files import crc_problem
 from evensplit.cli.live import log_ends
 from evensplit.core.import_spark_offsets import positions_of_state

@@ -267,7 +267,7 @@ def test_a_fork_is_another_query_at_the_same_place(place: Path) -> None:
     assert f"With --yes, {new} becomes a copy of" in shown
     assert not new.exists()
     shown, _ = invoke("fork", place, new, "--yes")
-    assert f"{new} is written. Start the second query with it; {place} stays as it is." in shown
+    assert f"{new} is written. Start the second query with it; {place} stays as it is." in " ".join(shown.split())
     assert contents(place) == before
     assert query_id_of(new) not in ("", query_id_of(place))
     after = contents(new)

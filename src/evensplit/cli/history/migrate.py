@@ -14,7 +14,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
-from evensplit.checkpoint.checkpoint_copy import copy_checkpoint, left_over, target_problems
+from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint, left_over, target_problems
 from evensplit.checkpoint.look import Seen, look, signs_of_life
 from evensplit.checkpoint.migration import Migration, Stand, to_evensplit, to_kafka
 from evensplit.checkpoint.places.place import Place

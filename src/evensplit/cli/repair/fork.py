@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from evensplit.checkpoint.checkpoint_copy import copy_checkpoint, left_over, target_problems
+from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint, left_over, target_problems
 from evensplit.checkpoint.edits import batch_number
 from evensplit.checkpoint.history import query_id_of
 from evensplit.checkpoint.places.place import Place

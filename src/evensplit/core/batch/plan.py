@@ -138,6 +138,14 @@ def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, .
     return tuple(named(Range, found))
 
 
+def offsets_by_split(ranges: Iterable[Range]) -> dict[SplitId, int]:
+    """Split -> how many offsets `ranges` have of it."""
+    found: dict[SplitId, int] = {}
+    for split, start, end in ranges:
+        found[split] = found.get(split, 0) + end - start
+    return found
+
+
 def beginning(start: EnumeratorState, end: EnumeratorState, key: SplitId) -> int:
     """Where the batch from `start` to `end` begins in `key`, a split of `end` whose position is known."""
     split = end.splits[key]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from evensplit.core.batch.plan import batch_ranges, plan_batch
+from evensplit.core.batch.plan import batch_ranges, offsets_by_split, plan_batch
 from evensplit.core.machine.invariants import check
-from evensplit.core.model import Range, SplitId
+from evensplit.core.model import SplitId
 from evensplit.core.repair.edit import OpenBatch
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.edits import Edit, former_names
@@ -36,8 +36,8 @@ class Consequence:
 def consequences(batch: OpenBatch, after: EnumeratorState) -> tuple[Consequence, ...]:
     """What the last edit of `after` changes, in the order of the splits; `batch` is what it was made of."""
     edit, end = after.edits[-1], batch.end
-    read = _sizes(batch_ranges(batch.start, end))
-    reads = _sizes(batch_ranges(batch.start, after))
+    read = offsets_by_split(batch_ranges(batch.start, end))
+    reads = offsets_by_split(batch_ranges(batch.start, after))
     found: list[Consequence] = []
     for key, at, to in edit.jumps:
         before = end.splits[key].position or 0
@@ -157,10 +157,3 @@ def _written(after: EnumeratorState) -> Iterator[str]:
     read = decode(document)
     if read != replace(after, session=read.session) or encode(read) != document:
         yield "R6: what is written is not read back as it was"
-
-
-def _sizes(ranges: tuple[Range, ...]) -> dict[SplitId, int]:
-    found: dict[SplitId, int] = {}
-    for part in ranges:
-        found[part.split] = found.get(part.split, 0) + part.size
-    return found

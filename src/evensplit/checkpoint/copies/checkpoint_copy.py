@@ -15,16 +15,16 @@ from glob import escape
 from pathlib import Path
 from typing import overload
 
-from evensplit.checkpoint.files import crc_of, crc_path
-from evensplit.checkpoint.look import Seen, look, raise_unless_gone
-from evensplit.checkpoint.places.place import Place
-from evensplit.checkpoint.remote_copy import (
+from evensplit.checkpoint.copies.remote_copy import (
     PARTIAL,
     fill,
     left_over_elsewhere,
     problems_elsewhere,
     write_elsewhere,
 )
+from evensplit.checkpoint.files import crc_of, crc_path
+from evensplit.checkpoint.look import Seen, look, raise_unless_gone
+from evensplit.checkpoint.places.place import Place
 from evensplit.errors import CheckpointError
 
 
