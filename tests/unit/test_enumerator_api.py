@@ -29,7 +29,8 @@ EFFECTS = [
 OTHERS = [
     "Asked", "BALANCES", "Cause", "Certificate", "CheckpointCorrupt", "CheckpointForeign", "CheckpointVersionUnknown",
     "Claim", "Cluster", "ClusterState", "Edit", "Effect", "EnumeratorState", "EpochStart", "EpochTable", "Evenness",
-    "Event", "HandedOut", "Held", "Jump", "LOSSES", "Lifecycle", "ListedCluster", "ListedPartition", "Loss", "NOW", "PLANS", "POLICIES",
+    "Event", "HandedOut", "Held", "Jump", "LOSSES", "Lifecycle", "ListedCluster", "ListedPartition",
+    "Loss", "NOW", "PLANS", "POLICIES",
     "Partitions", "READERS_MAX", "REBALANCES", "Range", "RateProof", "Readable", "ReaderSchema", "SCOPES", "Session",
     "Settings", "Split", "SplitId", "StartBy", "Step", "Subscription", "Topic", "TopicPattern", "Topics",
     "TransitionError",
