@@ -57,6 +57,9 @@ TASKS = {
     "install it": ("index", "Installing"),
     "upgrade PySpark": ("howto/upgrading", "PySpark, Python, Kafka"),
     "skew": ("howto/skew", "Cut it"),
+    "undo a repair of a checkpoint": ("howto/repair", "Take it back"),
+    "Kubernetes": ("howto/deploy", "Kubernetes"),
+    "an air-gapped installation": ("howto/deploy", "Without a network"),
 }
 """What is looked for -> the page and its heading."""
 
