@@ -283,6 +283,27 @@ def test_a_cluster_that_does_not_answer_is_shown(tmp_path: Path, page: Page, eas
     assert view.lag is None
 
 
+def test_a_question_that_is_under_way_leaves_no_connection_behind(
+    tmp_path: Path, page: Page, east: FakeKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way: list[Future[Any]] = []
+    closed: list[bool] = []
+
+    def later(work: Callable[[], Any], name: str) -> Future[Any]:
+        under_way.append(Future())
+        return under_way[-1]
+
+    monkeypatch.setattr(lags, "in_background", later)
+    monkeypatch.setattr(east, "close", lambda: closed.append(bool(under_way and under_way[-1].done())))
+    write(tmp_path / "a")
+    asking = FleetLag((), (), True)
+    Fleet([tmp_path]).round(page, asking)
+    asking.close()
+    assert closed == [False]
+    under_way[-1].set_exception(ClusterUnreachable("east", "closed"))
+    assert closed == [False, True]
+
+
 def test_what_makes_no_sense_for_one_is_said_beside_it(tmp_path: Path, page: Page, east: FakeKafka) -> None:
     write(tmp_path / "a", query="id-a")
     both = keys_of({("east", "orders"): 1, ("west", "orders"): 1})

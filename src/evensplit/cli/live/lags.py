@@ -50,6 +50,10 @@ def _ask(client: ClusterPort, positions: Positions) -> tuple[int, Logs]:
     return round(monotonic() * 1000), logs
 
 
+def _closed(client: ClusterPort, _: Future[tuple[int, Logs]]) -> None:
+    client.close()
+
+
 @dataclass(slots=True)
 class LogEnds:
     """The ends of logs. `failures`: source and cluster -> why they are not known at the moment.
@@ -110,9 +114,11 @@ class LogEnds:
         return {cluster: rate for cluster, rate in known.items() if rate is not None}
 
     def close(self) -> None:
-        """Drop all connections."""
+        """Drop all connections: where a question is under way, also those that it makes until it ends."""
         for asked in self._asked.values():
             asked.client.close()
+            if asked.look is not None:
+                asked.look.add_done_callback(partial(_closed, asked.client))
 
     def add(self, source: str, cluster: str, client: ClusterPort) -> None:
         """Ask this cluster, too."""
