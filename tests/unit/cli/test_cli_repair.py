@@ -210,7 +210,24 @@ def test_all_that_is_unread(place: Path, kafka: FakeKafka) -> None:
     assert "default/orders/0 has nothing unread: its log ends at offset 40, and 40 is the next one" in told
 
 
-def test_a_range_far_ahead_is_pointed_out(place: Path) -> None:
+def test_what_the_log_does_not_have_cannot_be_skipped(place: Path, kafka: FakeKafka) -> None:
+    invoke("skip", place, "orders/0:38-39")
+    _, told = invoke("skip", place, "orders/0:38-40", code=1)
+    assert "default/orders/0: its log ends at offset 40; expected offsets to skip before that" in told
+    kafka.fail_with(ClusterUnreachable("default", "nobody is there"))
+    shown, _ = invoke("skip", place, "orders/0:38-40")
+    assert "Note: It is not known whether the log goes so far: " in shown
+    assert "nobody is there" in shown
+
+
+def test_a_range_of_a_batch_that_was_planned_is_skipped_without_asking(tmp_path: Path, kafka: FakeKafka) -> None:
+    kafka.fail_with(ClusterUnreachable("default", "nobody is there"))
+    shown, _ = invoke("skip", ours(tmp_path / "orders", committed=1), "orders/0:24")
+    assert "not known" not in shown
+
+
+def test_a_range_far_ahead_is_pointed_out(place: Path, kafka: FakeKafka) -> None:
+    kafka.append("orders", 0, 2_000_000)
     shown, _ = invoke("skip", place, "orders/0:2000030-2000031")
     assert "The batch reads 2,000,000 offsets at once, whatever the limits of the query" in shown
 

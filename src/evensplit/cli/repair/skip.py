@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import click
 
@@ -80,9 +81,10 @@ def skip_command(
     """Never read some offsets of one partition.
 
     FROM is the first and TO the last offset that is left out; FROM alone is one offset. Without them, all that is
-    unread is left out, up to the end of the log as it is now, for which the cluster is asked. CHECKPOINT is the
-    checkpointLocation of a query that has ended, as with an error that names the offset. What is unread before FROM is
-    read by one batch, and the query goes on after TO. CLUSTER can be left out if only one cluster has such a partition.
+    unread is left out, up to the end of the log as it is now. CHECKPOINT is the checkpointLocation of a query that has
+    ended, as with an error that names the offset. What is unread before FROM is read by one batch, and the query goes
+    on after TO. For what no batch was to read yet, the cluster is asked, at the servers in the checkpoint or those of
+    --bootstrap-servers. CLUSTER can be left out if only one cluster has such a partition.
     """
     outcome = begin(checkpoint, "skip", str(wanted))
     found = _splits(outcome, wanted.split, chosen)
@@ -93,10 +95,13 @@ def skip_command(
         key = found.get(source)
         if key is None:
             return None
+        ask = partial(_log_end, batch, source, key, places.get(source), settings[source])
         if wanted.first is None or wanted.last is None:
-            first, to = _unread(batch, source, key, places.get(source), settings[source])
+            first, to = _unread(batch, key, ask)
         else:
             first, to = wanted.first, wanted.last + 1
+            if to > (batch.end.splits[key].position or 0):
+                _compare(outcome, key, to, ask)
         return skip(batch, key, first, to, outcome.told)
 
     make_edit(outcome, tuple(found), make)
@@ -131,15 +136,36 @@ def _splits(outcome: Outcome, wanted: Wanted, chosen: tuple[str, ...]) -> dict[s
     return there
 
 
-def _unread(
-    batch: OpenBatch, source: str, key: SplitId, servers: str | None, settings: Mapping[str, str]
-) -> tuple[int, int]:
-    """From the first unread offset to the end of the log. Raises click.ClickException if that is not known."""
+def _unread(batch: OpenBatch, key: SplitId, ask: Callable[[], int]) -> tuple[int, int]:
+    """From the first unread offset to the end of the log. Raises what `ask` raises."""
+    end, position = ask(), batch.end.splits[key].position or 0
+    begin = min([position, *(part.start for part in batch_ranges(batch.start, batch.end) if part.split == key)])
+    if end <= begin:
+        raise EditRefused(f"{key} has nothing unread: its log ends at offset {end}, and {begin} is the next one")
+    return begin, end
+
+
+def _compare(outcome: Outcome, key: SplitId, to: int, ask: Callable[[], int]) -> None:
+    """Raise EditRefused if the log ends before `to`: the query would wait for offsets that it has passed."""
+    try:
+        end = ask()
+    except click.ClickException as error:
+        outcome.notes.append(
+            f"It is not known whether the log goes so far: {error.message}. If it ends before, the query takes that "
+            "for a loss"
+        )
+        return
+    if end < to:
+        raise EditRefused(f"partition {key}: its log ends at offset {end}; expected offsets to skip before that")
+
+
+def _log_end(batch: OpenBatch, source: str, key: SplitId, servers: str | None, settings: Mapping[str, str]) -> int:
+    """The end of the log. Raises click.ClickException if it is not known."""
     cluster = batch.end.clusters[key.cluster]
     place = servers or ",".join(cluster.bootstrap_servers)
     if not place:
         raise click.UsageError(
-            f"the checkpoint does not say where cluster {key.cluster} is; expected --bootstrap-servers, or offsets"
+            f"the checkpoint does not say where cluster {key.cluster} is; expected --bootstrap-servers"
         )
     position = batch.end.splits[key].position or 0
     stand = Stand(source, key.cluster, cluster.bootstrap_servers, {(key.topic, key.partition): position})
@@ -148,7 +174,4 @@ def _unread(
     end = logs[0].end if logs else None
     if end is None:
         raise click.ClickException("; ".join(notes) or f"the log of {key} is not known: its leader did not answer")
-    begin = min([position, *(part.start for part in batch_ranges(batch.start, batch.end) if part.split == key)])
-    if end <= begin:
-        raise EditRefused(f"{key} has nothing unread: its log ends at offset {end}, and {begin} is the next one")
-    return begin, end
+    return end
