@@ -23,3 +23,4 @@ query = (
     .start()
 )
 query.awaitTermination()
+spark.stop()

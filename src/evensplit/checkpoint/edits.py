@@ -121,6 +121,14 @@ def offset_text(checkpoint: Checkpoint, states: Mapping[str, EnumeratorState], n
     return "\n".join(lines).encode()
 
 
+def record_of_copy(checkpoint: Checkpoint, data: bytes, line: str, now_ms: int) -> dict[Path, bytes]:
+    """The record of the edit `data` in a copy of `checkpoint`, by its path: what it writes itself is no query's."""
+    before = read_bytes(checkpoint.newest.path).decode() if checkpoint.replays else None
+    number = _last_number(checkpoint.path) + 1
+    record = Record(number, line, now_ms, batch_number(checkpoint), before, _digest(data))
+    return {Path(DIRECTORY, str(number)): json.dumps(_plain(record)).encode()}
+
+
 def write_edit(checkpoint: Checkpoint, seen: Seen, data: bytes, line: str, now_ms: int) -> None:
     """Write the offset file of the batch that an edit goes into. `seen`: the checkpoint, as it was when that was read.
 
@@ -183,11 +191,13 @@ def undo_edit(checkpoint: Checkpoint, seen: Seen, record: Record) -> None:
 
 
 def without_own(checkpoint: Checkpoint, seen: Seen) -> Seen:
-    """`seen` without what edits have written: it is no sign of a query that runs."""
-    kept = {path: stat for path, stat in seen.items() if path.parts[0] != DIRECTORY}
+    """`seen` without what edits, and copies, have written: it is no sign of a query that runs."""
+    metadata = Path("metadata")
+    own = (metadata, crc_path(metadata))
+    kept = {path: stat for path, stat in seen.items() if path.parts[0] != DIRECTORY and path not in own}
     if _edits_of_newest(checkpoint):
-        own = Path("offsets", str(checkpoint.newest.number))
-        kept = {path: stat for path, stat in kept.items() if path not in (own, crc_path(own))}
+        newest = Path("offsets", str(checkpoint.newest.number))
+        kept = {path: stat for path, stat in kept.items() if path not in (newest, crc_path(newest))}
     return kept
 
 

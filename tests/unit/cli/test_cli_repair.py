@@ -22,6 +22,8 @@ from tests.support.edited import lines, ours, states
 
 KEY = SplitId("default", "orders", 0)
 HOUR_MS = 3_600_000
+BEGUN_MS = 1_699_920_000_000
+"""2023-11-14 00:00."""
 
 
 @pytest.fixture
@@ -32,12 +34,12 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kafka(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
-    """A cluster with the topic of the checkpoint, whose records have the hour of their offset as time."""
+    """A cluster with the topic of the checkpoint, in which each record is an hour later than the one before."""
     cluster = FakeKafka("default")
     cluster.create_topic("orders", 3)
     for offset in range(40):
         for partition in (0, 1):
-            cluster.append("orders", partition, 1, timestamp_ms=offset * HOUR_MS)
+            cluster.append("orders", partition, 1, timestamp_ms=BEGUN_MS + offset * HOUR_MS)
     cluster.delete_records("orders", 1, 7)
     cluster.commit("billing", "orders", 0, 12)
     monkeypatch.setattr(log_ends, "ClusterClient", lambda *_: cluster)
@@ -68,7 +70,7 @@ def test_without_yes_it_is_shown_and_nothing_is_written(place: Path) -> None:
     assert shown_rows(shown) == [["default/orders/0", "30", "12", "18"]]
     assert "Note: 1 partition stays where it is." in shown
     assert "The sink gets the records of 18 offsets a second time" in shown
-    assert f"Nothing was written. With --yes, {place} is edited so." in shown
+    assert f"Nothing was written. With --yes, {place} is edited so. Make sure that its query is stopped" in shown
     assert contents(place) == before
 
 
@@ -98,9 +100,9 @@ def test_offsets_of_a_file_as_the_command_offsets_prints_them(place: Path, tmp_p
 @pytest.mark.parametrize(
     "to, expected",
     [
-        ("1970-01-01T05:00:00Z", {"default/orders/0": 5, "default/orders/1": 7}),
-        (str(20 * HOUR_MS), {"default/orders/0": 20, "default/orders/1": 20}),
-        ("1970-01-02T04:00:00+00:00", {"default/orders/0": 28, "default/orders/1": 25}),
+        ("2023-11-14T05:00:00Z", {"default/orders/0": 5, "default/orders/1": 7}),
+        (str(BEGUN_MS + 20 * HOUR_MS), {"default/orders/0": 20, "default/orders/1": 20}),
+        ("2023-11-15T04:00:00+00:00", {"default/orders/0": 28, "default/orders/1": 25}),
         ("earliest", {"default/orders/0": 0, "default/orders/1": 7}),
         ("group:billing", {"default/orders/0": 12, "default/orders/1": 25}),
         ("batch:1", {"default/orders/0": 10, "default/orders/1": 10}),
@@ -111,6 +113,11 @@ def test_offsets_of_a_file_as_the_command_offsets_prints_them(place: Path, tmp_p
 def test_where_to(place: Path, kafka: FakeKafka, to: str, expected: dict[str, int]) -> None:
     invoke("rewind", place, "--to", to, "--yes")
     assert positions(place) == expected
+
+
+def test_the_time_that_is_meant_is_said(place: Path, kafka: FakeKafka) -> None:
+    shown, _ = invoke("rewind", place, "--to", "2023-11-14T05:00:00+01:00")
+    assert "Note: --to 2023-11-14T05:00:00+01:00 is 2023-11-14 04:00:00 UTC, by the timestamps of records." in shown
 
 
 def test_an_age_is_counted_back_from_now(place: Path, kafka: FakeKafka) -> None:
@@ -137,6 +144,8 @@ def test_offsets_that_are_gone_are_named(place: Path, kafka: FakeKafka) -> None:
     [
         ("yesterday", "'yesterday' is not a time; expected an age such as 2h, a time"),
         ("2025-01-31T12:00:00", "has no zone; with one it is as 2025-01-31T12:00:00Z"),
+        ("1795960780", "1795960780 is 1970-01-21 18:52:40 UTC; expected milliseconds since 1970, which have 13 digits"),
+        ("1970-01-01T05:00:00Z", "expected milliseconds since 1970, which have 13 digits, or a time"),
         ("{", "is not JSON"),
         ('{"orders":[1]}', "has no offsets; expected an age"),
         ("file:/no/such/file", "/no/such/file cannot be read"),
@@ -183,6 +192,9 @@ def test_a_query_that_seems_to_run_hinders(place: Path) -> None:
     _, told = invoke("skip", place, "orders/0:31", "--yes", code=1)
     assert f"a query may still run on {place}: " in told
     assert "or say --assume-stopped" in told
+    shown, _ = invoke("skip", place, "orders/0:31", "--yes", code=1)
+    assert "Nothing was written.\n" in shown
+    assert "With --yes" not in shown
     invoke("skip", place, "orders/0:31", "--yes", "--assume-stopped")
     age(place)
     # What the edit has written itself is no sign.
@@ -293,11 +305,16 @@ def test_a_fork_is_another_query_at_the_same_place(place: Path) -> None:
         ".metadata.crc",
         "offsets/3",
         "offsets/.3.crc",
+        "evensplit-edits/1",
+        "evensplit-edits/.1.crc",
     }
     assert positions(new) == positions(place)
     assert "goes on in a copy of the checkpoint" in invoke("why", new, "orders/0")[0]
     assert "is there already" in invoke("fork", place, new, "--yes", code=1)[1]
-    assert "has no edit that could be taken back" in invoke("undo", new, code=1)[1]
+    # What the copy has written itself is no sign of a query, and its batch none of one.
+    shown, _ = invoke("rewind", new, "--to", "batch:1")
+    assert "was begun and not finished" not in shown
+    assert "The last edit: `evensplit fork" in invoke("undo", new)[0]
 
 
 def test_undo(place: Path) -> None:

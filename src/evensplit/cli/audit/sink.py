@@ -153,6 +153,7 @@ def _note(verdict: SinkVerdict, rows: SinkRows, *, asked: bool) -> None:
     for count, what in (
         (verdict.no_records, "read by batches, and no records (markers, aborted, or compacted)"),
         (verdict.left_out, "read by batches, and not in the sink: left out by the query, or missing"),
+        (verdict.again, "there twice, since two batches have read them, as `evensplit rewind` asks for"),
         (verdict.older, "in the sink, and from before the batches that the checkpoint has kept"),
     ):
         if count:
@@ -169,7 +170,8 @@ def read_something(verdict: SinkVerdict) -> bool:
 def _summary(verdict: SinkVerdict) -> str:
     whole = f"{counted(verdict.batches, 'batch', 'batches')}, {counted(verdict.records, 'record')}"
     if verdict.well:
-        return f"{whole}: " + ("none twice" if verdict.left_out else "all there, each once")
+        times = "as often as batches have read them" if verdict.again else "each once"
+        return f"{whole}: " + ("none twice" if verdict.left_out and not verdict.again else f"all there, {times}")
     counts = {fault: sum(one.size for one in verdict.stretches if one.fault is fault) for fault in Fault}
     return f"{whole}: " + ", ".join(f"{count:,} {fault}" for fault, count in counts.items() if count)
 
@@ -206,6 +208,7 @@ def _plain(verdict: SinkVerdict, rows: SinkRows) -> dict[str, Any]:
         "rows": rows.rows,
         "no_records": verdict.no_records,
         "left_out": verdict.left_out,
+        "again": verdict.again,
         "older": verdict.older,
         "ranges": [one.to_json() for one in verdict.stretches],
         "notes": rows.notes,

@@ -60,6 +60,7 @@ class SinkVerdict:
 
     - records: how many different offsets that finished batches have read are in the sink.
     - absent: by split, what finished batches have read and the sink does not have.
+    - again: how many offsets are in the sink several times, as several batches have read them.
     - older: how many offsets in the sink are from before what is known of the batches.
     - no_records: how many absent offsets are no records, so nothing is missing.
     - left_out: how many may have been left out by a condition.
@@ -70,6 +71,7 @@ class SinkVerdict:
     records: int = 0
     stretches: list[Stretch] = field(default_factory=list)
     absent: dict[SplitId, Offsets] = field(default_factory=dict)
+    again: int = 0
     older: int = 0
     no_records: int = 0
     left_out: int = 0
@@ -129,7 +131,8 @@ def compare(read: ReadBatches, sink: Mapping[SplitId, OffsetCounts]) -> SinkVerd
         absent = without(due, there)
         if absent.size:
             verdict.absent[split] = absent
-        # What two batches have read may be there twice.
+        # What two batches have read, as after a rewind, may be there twice.
+        verdict.again += size(both(counts.seen(2), wanted.seen(2)))
         verdict.say(Fault.TWICE, split, without(counts.seen(2), wanted.seen(2)))
         unread = without(there, either(due, set_of(pending.get(split, ()))))
         if not read.whole:

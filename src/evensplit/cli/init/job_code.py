@@ -214,6 +214,7 @@ def _main(job: Job) -> str:
     source, sink = ("source", "sink" if job.sink == KAFKA else "SINK") if job.local else ("SOURCE", "SINK")
     lines.append(f'{blank}records = spark.{read}.format("evensplit").options(**{source}).load()')
     lines += (blank + line for line in (_writes_stream(job, sink) if job.stream else _writes_batch(job, sink)))
+    lines.append(f"{blank}spark.stop()")
     return "\n".join(lines) + "\n"
 
 

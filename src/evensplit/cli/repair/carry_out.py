@@ -37,6 +37,7 @@ from evensplit.errors import EditRefused
 from evensplit.explain.edited import edit_json, edit_sentence
 from evensplit.times import time_of
 
+STOPPED = "Make sure that its query is stopped: one that waits for records shows no sign of itself."
 ROWS_MAX = 40
 """With more partitions than this, the table has a row for each topic."""
 
@@ -209,7 +210,9 @@ def _last_line(outcome: Outcome) -> str:
     path = outcome.checkpoint.path
     if outcome.written:
         return f"Written. Start the query as always; `evensplit undo {path}` takes the edit back until then."
-    return f"Nothing was written. With --yes, {path} is edited so."
+    if outcome.obstacles:
+        return "Nothing was written."
+    return f"Nothing was written. With --yes, {path} is edited so. {STOPPED}"
 
 
 def _table(found: tuple[Consequence, ...]) -> Table:

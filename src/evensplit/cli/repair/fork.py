@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 
 from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint, left_over, target_problems
-from evensplit.checkpoint.edits import batch_number
+from evensplit.checkpoint.edits import batch_number, record_of_copy
 from evensplit.checkpoint.history import query_id_of
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import begin, checkpoint_argument, hindrances, make_edit, show
+from evensplit.cli.repair.carry_out import STOPPED, begin, checkpoint_argument, hindrances, line_of, make_edit, show
 from evensplit.cli.usage import PLACE, ending, form_option, progress_bar
 from evensplit.core.repair.edit import note
 from evensplit.core.text import plain
@@ -45,7 +45,8 @@ def fork(checkpoint: Place, new: Place, yes: bool, assume_stopped: bool, form: s
     outcome.notes.append(
         f"NEW belongs to a new query, with the id {query_id}; that of CHECKPOINT is {former}. From here on both read "
         "the same records: give the second one another output, and another commitGroup. Spark's file sinks (parquet, "
-        "json, …) take a new directory from batch 0 on alone: copy the directory of the first query for it"
+        "json, …) cannot be that: in a new directory they begin with batch 0, and a copy of the directory names the "
+        "files of the first. Use foreachBatch, or a table format"
     )
     outcome.notes.extend(f"{path} is left over from an attempt that was killed; remove it" for path in left_over(new))
     outcome.obstacles.extend(target_problems(checkpoint, new))
@@ -54,6 +55,7 @@ def fork(checkpoint: Place, new: Place, yes: bool, assume_stopped: bool, form: s
         files = {
             Path("metadata"): json.dumps({"id": query_id}, separators=(",", ":")).encode(),
             Path("offsets", str(batch_number(outcome.checkpoint))): outcome.data,
+            **record_of_copy(outcome.checkpoint, outcome.data, line_of(outcome), outcome.now_ms),
         }
         with progress_bar("files") as bar:
             task = bar.add_task("files", total=None)
@@ -61,7 +63,9 @@ def fork(checkpoint: Place, new: Place, yes: bool, assume_stopped: bool, form: s
                 checkpoint, new, files, outcome.seen, lambda done, total: bar.update(task, completed=done, total=total)
             )
         outcome.written = True
-    last = f"Nothing was written. With --yes, {new} becomes a copy of {checkpoint}."
+    last = "Nothing was written."
+    if not outcome.obstacles:
+        last = f"Nothing was written. With --yes, {new} becomes a copy of {checkpoint}. {STOPPED}"
     if outcome.written:
         last = f"{new} is written. Start the second query with it; {checkpoint} stays as it is."
     show(outcome, form, last)

@@ -12,7 +12,14 @@ from evensplit.cli.live.connection_options import check_whose, kafka_options, lo
 from evensplit.cli.live.log_ends import settings_of
 from evensplit.cli.repair.carry_out import Outcome, begin, checkpoint_argument, editing, finish, make_edit
 from evensplit.cli.repair.scope import parse_scopes
-from evensplit.cli.repair.where import Where, parse_where, targets_of_batch, targets_of_cluster, targets_of_offsets
+from evensplit.cli.repair.where import (
+    Where,
+    moment,
+    parse_where,
+    targets_of_batch,
+    targets_of_cluster,
+    targets_of_offsets,
+)
 from evensplit.cli.usage import ending
 from evensplit.core.model import Readable, SplitId, scopes
 from evensplit.core.repair.edit import OpenBatch, rewind
@@ -20,6 +27,7 @@ from evensplit.core.state.edits import scope_text
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
 from evensplit.errors import EditRefused
+from evensplit.times import time_of
 
 
 @click.command(
@@ -121,6 +129,10 @@ def _targets(
     check_whose(stands, {source: servers} if servers else {}, {source: options})
     if where.strategy is not None:
         found: dict[SplitId, int] = {}
+        at_ms = moment(where.strategy, outcome.now_ms)
+        if at_ms is not None:
+            said = f"--to {where.text} is {time_of(at_ms)} UTC, by the timestamps of records"
+            outcome.notes.extend([said] if said not in outcome.notes else [])
         for stand in stands:
             of_one = [key for key in wanted if key.cluster == stand.cluster]
             at = settings_of(_servers(stand, servers), options)

@@ -37,11 +37,15 @@ from evensplit.errors import EditRefused
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.options.option import duration_ms
 from evensplit.spark.options.start_stop import timestamp_ms
+from evensplit.times import time_of
 
 EXPECTED = (
-    "expected an age such as 2h, a time such as 2025-01-31T12:00:00Z, earliest, group:NAME, batch:NUMBER, or offsets "
+    "expected an age such as 2h, a time such as 2025-01-31T12:00:00Z, or in milliseconds since 1970, earliest, "
+    "group:NAME, batch:NUMBER, or offsets "
     'as `evensplit offsets` prints them, such as {"orders":{"0":120}}, or file:/path with them'
 )
+OLDEST_MS = 1_000_000_000_000
+"""Of 2001. A smaller number is one of seconds, or a mistake; no Kafka has older records."""
 _BATCH = re.compile(r"batch:([0-9]{1,18})", re.ASCII)
 
 
@@ -70,9 +74,15 @@ def parse_where(context: click.Context, parameter: click.Parameter, text: str) -
     if age_ms:
         return Where(text, Ago(age_ms))
     try:
-        return Where(text, AtTime(timestamp_ms(word), "latest"))
+        at_ms = timestamp_ms(word)
     except ValueError as error:
         raise click.BadParameter(f"{error}; {EXPECTED}") from None
+    if at_ms < OLDEST_MS:
+        raise click.BadParameter(
+            f"{short(text, 40)} is {time_of(at_ms)} UTC; expected milliseconds since 1970, which have 13 digits, or a "
+            "time. For all that the logs have, say earliest"
+        )
+    return Where(text, AtTime(at_ms, "latest"))
 
 
 def _offsets(word: str) -> Mapping[str, Mapping[TopicPartition, int]]:
@@ -161,6 +171,13 @@ def _begun(key: SplitId, ends: Mapping[int, EnumeratorState], number: int) -> di
         if state is not None and split is not None and split.position is not None:
             return {key: beginning(ends.get(later - 1, EnumeratorState()), state, key)}
     return {}
+
+
+def moment(strategy: Strategy, now_ms: int) -> int | None:
+    """The time that `strategy` means, in ms since 1970; None: it means none."""
+    if isinstance(strategy, Ago):
+        return max(0, now_ms - strategy.duration_ms)
+    return strategy.timestamp_ms if isinstance(strategy, AtTime) else None
 
 
 def targets_of_cluster(
