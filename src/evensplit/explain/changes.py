@@ -14,7 +14,7 @@ from evensplit.core.machine.trace import describe
 from evensplit.core.model import Loss, Split, SplitId
 from evensplit.core.state.edits import Edit
 from evensplit.core.state.settings import RATE
-from evensplit.core.state.state import EnumeratorState, as_named, new_losses, renamed_between
+from evensplit.core.state.state import EnumeratorState, as_named, edits_between, new_losses, renamed_between
 from evensplit.core.text import counted
 from evensplit.explain.edited import edit_sentence, edits_of
 
@@ -154,7 +154,8 @@ def changes(before: EnumeratorState, after: EnumeratorState) -> Changes:
             returned.append(key)
     kept = len(after.splits) - len(discoveries)
     gone = [key for key in earlier if key not in after.splits] if kept < len(earlier) else []
-    forgotten = tuple(key for key in gone if not any(edit.drops(key) for edit in after.edits))
+    edits = edits_between(before, after)
+    forgotten = tuple(key for key in gone if not any(edit.drops(key) for edit in edits))
     return Changes(
         tuple(discoveries),
         tuple(moves),
@@ -165,7 +166,7 @@ def changes(before: EnumeratorState, after: EnumeratorState) -> Changes:
         tuple(recreated),
         new_losses(before, after),
         _renamed(before, after, earlier),
-        after.edits,
+        edits,
     )
 
 
@@ -201,7 +202,7 @@ def why(split: SplitId, states: Sequence[EnumeratorState], events: Sequence[Even
 
 def happened(split: SplitId, before: EnumeratorState, after: EnumeratorState) -> tuple[str, ...]:
     """The changes of `split` from one state to the next, without its name: "was discovered", "starts at 6"."""
-    edited = edits_of(split, after.edits)
+    edited = edits_of(split, edits_between(before, after))
     known, now = as_named(before, after).get(split), after.splits.get(split)
     said = [] if now is None and edited else _change(known, now, _reason(before, after))
     lost = [lost_records(loss) for loss in new_losses(before, after) if loss.split == split]

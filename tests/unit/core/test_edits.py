@@ -16,7 +16,7 @@ from evensplit.core.model import Cluster, ClusterState, Held, Lifecycle, Range, 
 from evensplit.core.repair.edit import OpenBatch, Told, drop, note, open_batch, rename_cluster, rewind, skip
 from evensplit.core.repair.proof import check_edit, consequences
 from evensplit.core.state.codec import decode, encode, same
-from evensplit.core.state.edits import Jump, pieces
+from evensplit.core.state.edits import Edit, Jump, pieces
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError, EditRefused
 from evensplit.explain.changes import changes, happened
@@ -275,3 +275,17 @@ def test_the_last_line_of_the_log() -> None:
     found = changes(END, rewind(DONE, {A: 150, C: 3}, TOLD))
     assert found.sentences() == ("`evensplit rewind --to 2h`: 2 partitions go back, so 56 offsets are read again",)
     assert re.match("went back from offset 200 to 150", happened(A, END, rewind(DONE, {A: 150}, TOLD))[0])
+
+
+def test_a_batch_that_reads_nothing_after_an_edit_has_no_part_in_it() -> None:
+    """As one that only moves a watermark, or reads another source of the query: both its ends are one state."""
+    back = rewind(DONE, {A: 150}, TOLD)
+    assert batch_ranges(back, back) == ()
+    assert happened(A, back, back) == ()
+    assert changes(back, back).sentences() == ()
+    idle = open_batch(back, back, done=False)
+    assert not idle.is_new
+    after = rewind(idle, {A: 120}, TOLD)
+    assert not check_edit(idle, after)
+    assert ranges(idle, after) == []
+    assert after.edits == (Edit(TOLD.command, TOLD.said, TOLD.at_ms, (Jump(A, 150, 120),)),)

@@ -20,7 +20,7 @@ from evensplit.core.html import lines, table, title
 from evensplit.core.model import Cause, Range, Readable, Split, SplitId, scopes
 from evensplit.core.state.edits import Jump, jumps_of, pieces
 from evensplit.core.state.settings import LEVEL, OWNERS, WHOLE
-from evensplit.core.state.state import EnumeratorState, as_named, new_losses
+from evensplit.core.state.state import EnumeratorState, as_named, edits_between, new_losses
 from evensplit.core.state.validation import named
 from evensplit.core.text import counted
 from evensplit.errors import CheckpointError
@@ -111,7 +111,7 @@ def batch_ranges(start: EnumeratorState, end: EnumeratorState) -> tuple[Range, .
             is the end of a batch: the two are not the start and the end of one batch.
     """
     found: list[tuple[SplitId, int, int]] = []
-    jumps = jumps_of(end.edits)
+    jumps = jumps_of(edits_between(start, end))
     known_splits = as_named(start, end)
     before = map(known_splits.get, end.splits)
     for (key, split), known in zip(end.splits.items(), before, strict=True):

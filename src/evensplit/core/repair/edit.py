@@ -18,7 +18,7 @@ from evensplit.core.machine.events import BatchOpened, BatchPlanned
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Cluster, Readable, Split, SplitId, Topic, scopes
 from evensplit.core.state.edits import Edit, Jump, former_names, scope_text
-from evensplit.core.state.state import EnumeratorState, Session
+from evensplit.core.state.state import EnumeratorState, Session, edits_between
 from evensplit.core.state.validation import COUNT_MAX
 from evensplit.core.suggest import meant
 from evensplit.errors import EditRefused
@@ -63,12 +63,14 @@ def open_batch(start: EnumeratorState, end: EnumeratorState, *, done: bool) -> O
             "the last batch was planned by another source, such as Spark's own Kafka source; expected one that this "
             "source has planned. Let the query run one batch first"
         )
-    if not done:
+    idle = bool(end.edits) and not edits_between(start, end)
+    if not done and not idle:
         return OpenBatch(start, end, False)
+    # One that reads nothing of this source ends with the edits of a batch before it, which are not made again.
     after = end
     for event in (BatchOpened(), BatchPlanned({})):
         after = step(after, event).state
-    return OpenBatch(end, replace(after, session=Session()), True)
+    return OpenBatch(end, replace(after, session=Session()), done)
 
 
 def rewind(batch: OpenBatch, targets: Mapping[SplitId, int], told: Told) -> EnumeratorState:

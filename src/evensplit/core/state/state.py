@@ -320,11 +320,21 @@ def renamed_between(start: EnumeratorState, end: EnumeratorState) -> Mapping[str
     A command renames what it finds in the batch's end, so its former names may be those that `start` had, or newer.
     """
     renamed = renamed_clusters(start.clusters, end.clusters)
-    if not end.edits:
+    edits = edits_between(start, end)
+    if not edits:
         return renamed
-    said = former_names(end.edits)
+    said = former_names(edits)
     both = {**{name: now for name, now in said.items() if name in start.clusters}, **renamed}
     return {name: both[name] for name in sorted(both)}
+
+
+def edits_between(start: EnumeratorState, end: EnumeratorState) -> tuple[Edit, ...]:
+    """The edits of the batch from `start` to `end`.
+
+    Where a batch reads nothing of a source, as one that only moves a watermark, or reads another source, the source
+    ends it with the state that it began with: the edits in that were made in an earlier batch.
+    """
+    return () if (start.revision, start.edits) == (end.revision, end.edits) else end.edits
 
 
 def _only_in(clusters: Mapping[str, ClusterState], others: Mapping[str, ClusterState]) -> list[ClusterState]:
