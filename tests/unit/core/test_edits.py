@@ -289,3 +289,20 @@ def test_a_batch_that_reads_nothing_after_an_edit_has_no_part_in_it() -> None:
     assert not check_edit(idle, after)
     assert ranges(idle, after) == []
     assert after.edits == (Edit(TOLD.command, TOLD.said, TOLD.at_ms, (Jump(A, 150, 120),)),)
+
+
+def test_what_is_read_to_its_stop_in_a_batch_that_is_not_done_goes_back() -> None:
+    end = state(8, END.splits[A]._replace(owner=None, stop=200, finished=True), END.splits[B])
+    batch = open_batch(START, end, done=False)
+    after = rewind(batch, {A: 150}, TOLD)
+    assert not check_edit(batch, after)
+    assert ranges(batch, after) == [Range(A, 100, 200)]
+    assert after.splits[A].lifecycle is Lifecycle.UNASSIGNED
+
+
+def test_the_name_of_a_cluster_that_was_renamed_and_dropped_is_not_free_yet() -> None:
+    """Both would be found by it in the state where the batch begins."""
+    north = rename_cluster(OPEN, "east", "north", TOLD)
+    gone = drop(OpenBatch(START, north, False), Cluster("north"), TOLD)
+    with pytest.raises(EditRefused, match="cluster north is still there where the batch begins; let the query run"):
+        rename_cluster(OpenBatch(START, gone, False), "west", "north", TOLD)

@@ -305,7 +305,8 @@ def _owner(part: Range, earlier: Mapping[SplitId, Split], start: EnumeratorState
     split = end.splits[part.split]
     owner = split.owner
     # Where batches between the two are not logged, somebody may have read it in one of them that may do so no more.
-    if owner is None and not split.finished and end.revision <= start.revision + 1:
+    rewound = any(jump.split == part.split for edit in edits_between(start, end) for jump in edit.jumps)
+    if owner is None and not (split.finished or rewound) and end.revision <= start.revision + 1:
         raise CheckpointError(
             f"partition {part.split} is to be read up to offset {part.end} but has no owner; expected a reader from 0 "
             f"to {end.readers - 1}"

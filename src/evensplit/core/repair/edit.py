@@ -166,7 +166,8 @@ def rename_cluster(batch: OpenBatch, before: str, after: str, told: Told) -> Enu
             f"there is a cluster {after} in the checkpoint already; expected a new name. If its positions are not "
             f"wanted any more, drop it first"
         )
-    if after in batch.start.clusters and former_names(end.edits).get(after) != before:
+    former = former_names(end.edits)
+    if after in former.values() or (after in batch.start.clusters and former.get(after) != before):
         raise EditRefused(
             f"cluster {after} is still there where the batch begins; let the query run once first, so that its name is "
             "free"
