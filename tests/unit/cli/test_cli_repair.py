@@ -263,6 +263,8 @@ def test_two_sources_of_one_topic_have_to_be_told_apart(tmp_path: Path) -> None:
         put(place / "sources" / source / "0", b"\0v1\n{}")
     _, told = invoke("skip", place, "orders/0:40", code=1)
     assert "orders/0 is read by sources 0, 1 of the query; expected --source with one of them" in told
+    shown, _ = invoke("rewind", place, "--to", "batch:1")
+    assert shown.count("The logs were not asked") == 1, "both sources have that note"
     invoke("skip", place, "orders/0:40", "--source", "1", "--yes")
     newest = read_checkpoint(place).newest.ours
     assert (newest["0"].splits[KEY].position, newest["1"].splits[KEY].position) == (30, 41)

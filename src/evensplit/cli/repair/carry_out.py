@@ -165,6 +165,8 @@ def hindrances(checkpoint: Checkpoint, seen: Seen, now_ms: int, assume_stopped: 
 def add_notes(outcome: Outcome) -> None:
     """Add what follows for the sink, for the state of the query, and from a batch that is not done."""
     checkpoint, number = outcome.checkpoint, batch_number(outcome.checkpoint)
+    # Each source of a query may have said the same.
+    outcome.notes[:] = dict.fromkeys(outcome.notes)
     if outcome.again:
         outcome.notes.append(
             f"The sink gets the records of {counted(outcome.again, 'offset')} a second time, in batches with new "
