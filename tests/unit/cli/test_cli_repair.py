@@ -326,6 +326,7 @@ def test_undo(place: Path) -> None:
     edited = contents(place)
     shown, _ = invoke("undo", place)
     assert "The last edit: `evensplit rewind --to batch:1`, of 20" in shown
+    assert "the sink may have batch 3 by now" in shown
     assert "Nothing was written. With --yes, it is taken back." in shown
     assert contents(place) == edited
     assert document("undo", place, "--yes")["written"] is True

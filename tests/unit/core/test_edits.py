@@ -168,6 +168,13 @@ def test_a_new_name_keeps_positions_owners_pins_and_limits() -> None:
     assert happened(moved, START, after)[-1] == "was called west/clicks/0 before: `evensplit rewind --to 2h`"
 
 
+def test_what_was_dropped_before_its_cluster_got_a_new_name_is_told_as_dropped() -> None:
+    dropped = OpenBatch(START, drop(OPEN, A, TOLD), False)
+    after = rename_cluster(dropped, "east", "north", TOLD)
+    assert changes(START, after).forgotten == ()
+    assert check_edit(dropped, after) == ()
+
+
 def test_a_copy_says_that_it_is_one() -> None:
     after = note(DONE, Told("fork", "/new", 1))
     assert ranges(DONE, after) == []

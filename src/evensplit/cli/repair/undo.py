@@ -54,6 +54,12 @@ def undo(checkpoint: Place, yes: bool, assume_stopped: bool, form: str) -> None:
         click.echo(json.dumps(document, indent=1))
     else:
         click.echo(plain(f"The last edit: `{record.line}`, of {time_of(record.at_ms)} UTC, in batch {record.batch}."))
+        if record.before is None and not written:
+            click.echo(
+                f"Note: if a query was started on it since and was killed, the sink may have batch {record.batch} by "
+                "now, and a sink that knows batches by their numbers would leave out the next one of that number. Then "
+                "let the query run instead, and rewind."
+            )
         click.echo("Taken back." if written else "Nothing was written. With --yes, it is taken back.")
     if obstacles:
         raise click.ClickException(plain("; ".join(obstacles)))

@@ -17,7 +17,7 @@ from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import BatchOpened, BatchPlanned
 from evensplit.core.machine.transaction import Transaction
 from evensplit.core.model import Cluster, Readable, Split, SplitId, Topic, scopes
-from evensplit.core.state.edits import Edit, Jump, former_names, scope_text
+from evensplit.core.state.edits import Edit, Jump, former_names, readable_called, scope_text
 from evensplit.core.state.state import EnumeratorState, Session, edits_between
 from evensplit.core.state.validation import COUNT_MAX
 from evensplit.core.suggest import meant
@@ -179,7 +179,8 @@ def rename_cluster(batch: OpenBatch, before: str, after: str, told: Told) -> Enu
             change.drop(split)
             change.put(split._replace(id=key._replace(cluster=after)))
     change.eligible = {
-        reader: tuple(_called(one, before, after) for one in readable) for reader, readable in end.eligible.items()
+        reader: tuple(readable_called(one, before, after) for one in readable)
+        for reader, readable in end.eligible.items()
     }
     change.losses = [
         loss._replace(split=loss.split._replace(cluster=after)) if loss.split.cluster == before else loss
@@ -248,14 +249,6 @@ def _instead(state: EnumeratorState, scope: Readable) -> str:
     question = meant(scope_text(scope), there)
     shown = ", ".join(there[:NAMED_MAX]) + (f", … {len(there)} in all" if len(there) > NAMED_MAX else "")
     return f"; it has {shown or 'none'}{f'. {question}' if question else ''}"
-
-
-def _called(readable: Readable, before: str, after: str) -> Readable:
-    if isinstance(readable, Cluster):
-        return Cluster(after) if readable.id == before else readable
-    if readable.cluster != before:
-        return readable
-    return Topic(after, readable.name) if isinstance(readable, Topic) else readable._replace(cluster=after)
 
 
 def _scope_called(scope: str, before: str, after: str) -> str:

@@ -68,7 +68,8 @@ class Edit:
             jump._replace(split=jump.split._replace(cluster=after)) if jump.split.cluster == before else jump
             for jump in self.jumps
         )
-        return replace(self, jumps=tuple(sorted(jumps)))
+        dropped = tuple(readable_called(one, before, after) for one in self.dropped)
+        return replace(self, jumps=tuple(sorted(jumps)), dropped=dropped)
 
 
 def jumps_of(edits: Iterable[Edit]) -> Mapping[SplitId, Sequence[Jump]]:
@@ -150,6 +151,15 @@ def decode_edit(body: Mapping[str, Any]) -> Edit:
         tuple(map(decode_readable, body.get("dropped", ()))),
         tuple((word(before), word(after)) for before, after in body.get("renamed", ())),
     )
+
+
+def readable_called(readable: Readable, before: str, after: str) -> Readable:
+    """The same, where the cluster `before` is called `after`."""
+    if isinstance(readable, Cluster):
+        return Cluster(after) if readable.id == before else readable
+    if readable.cluster != before:
+        return readable
+    return Topic(after, readable.name) if isinstance(readable, Topic) else readable._replace(cluster=after)
 
 
 def scope_text(scope: Readable) -> str:
