@@ -1,7 +1,7 @@
 """A query that is edited between its runs, killed in its batches, and started again: each offset as often as was said.
 
 The driver's coordinator plans over a fake cluster, and the offset log is kept as Spark keeps it, in JSON. The sink
-knows batches by their numbers, so one that is repeated replaces what it had.
+knows batches by their numbers: what is repeated replaces what it had, or is left out, as by Delta and by Spark's files.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ PARTITIONS = 3
 class Query:
     """A query and its checkpoint. `expected`: how often each offset is to be delivered in the end."""
 
-    def __init__(self, options: dict[str, str]) -> None:
+    def __init__(self, options: dict[str, str], *, replaces: bool) -> None:
         self._options = options
+        self._replaces = replaces
         self._clock = Clock()
         self.cluster = FakeKafka("default")
         self.cluster.create_topic("t", PARTITIONS)
@@ -89,9 +90,9 @@ class Query:
             for part in sorted(task.ranges):
                 assert part.start >= of_split.get(part.split, 0), "the reader of a task takes no ranges that overlap"
                 of_split[part.split] = part.end
-        self.sink[number] = Counter(
-            (part.split, at) for task in tasks for part in task.ranges for at in range(part.start, part.end)
-        )
+        rows = Counter((part.split, at) for task in tasks for part in task.ranges for at in range(part.start, part.end))
+        if self._replaces or number not in self.sink:
+            self.sink[number] = rows
         if dies == "delivered":
             self.kill()
             return True
@@ -118,7 +119,8 @@ class Query:
                 self.expected.update((key, at) for at in range(first, position))
             elif kind == "skip":
                 after = skip(batch, key, first, first + size, told)
-                before = [counts for at, counts in self.sink.items() if at < number + is_done]
+                # What a batch that is not done has delivered already is there, unless its repetition replaces it.
+                before = [counts for at, counts in self.sink.items() if at < number + is_done or not self._replaces]
                 for at in range(first, first + size):
                     self.expected[key, at] = sum(counts[key, at] for counts in before)
             else:
@@ -185,9 +187,11 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(OPTIONS), steps)
-def test_each_offset_is_delivered_as_often_as_was_said(options: dict[str, str], what: list[tuple[Any, ...]]) -> None:
-    query = Query(options)
+@given(st.sampled_from(OPTIONS), st.booleans(), steps)
+def test_each_offset_is_delivered_as_often_as_was_said(
+    options: dict[str, str], replaces: bool, what: list[tuple[Any, ...]]
+) -> None:
+    query = Query(options, replaces=replaces)
     try:
         for partition in range(PARTITIONS):
             query.append(partition, 10)

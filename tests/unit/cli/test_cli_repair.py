@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,7 @@ def test_a_query_that_seems_to_run_hinders(place: Path) -> None:
     age(place)
     # What the edit has written itself is no sign.
     invoke("skip", place, "orders/0:32", "--yes")
+    assert "would have to be read by it, and a sink that has had it" in invoke("skip", place, "orders/0:35", code=1)[1]
 
 
 def test_a_poison_record_of_a_batch_that_fails(tmp_path: Path) -> None:
@@ -269,6 +271,36 @@ def test_two_sources_of_one_topic_have_to_be_told_apart(tmp_path: Path) -> None:
     newest = read_checkpoint(place).newest.ours
     assert (newest["0"].splits[KEY].position, newest["1"].splits[KEY].position) == (30, 41)
     assert "expected one of evensplit's: 0, 1" in invoke("drop", place, "default", "--source", "5", code=2)[1]
+
+
+def test_what_one_source_has_is_dropped_and_the_others_stay(tmp_path: Path) -> None:
+    rows = [[*lines(one), *lines(other)] for one, other in zip(states("east"), states("west"), strict=True)]
+    place = checkpoint(tmp_path / "x", *rows, committed=2)
+    shown, _ = invoke("rewind", place, "--to", "batch:1", "--only", "west/orders/0", "--yes")
+    assert [row.split()[0] for row in shown.splitlines() if row.strip().startswith(("east/", "west/"))] == [
+        "west/orders/0"
+    ]
+    invoke("rename-cluster", place, "east", "north", "--yes")
+    assert "there is no south in the checkpoint" in invoke("drop", place, "south", code=1)[1]
+    assert [list(state.clusters) for state in read_checkpoint(place).newest.ours.values()] == [["north"], ["west"]]
+    assert "no partition is left" in invoke("drop", place, "west", code=1)[1]
+
+
+def test_a_batch_is_found_by_the_names_and_topics_of_today(place: Path) -> None:
+    invoke("rename-cluster", place, "default", "eu", "--yes")
+    put(place / "commits" / "3", b"v1\n{}")
+    age(place)
+    invoke("rewind", place, "--to", "batch:1", "--yes")
+    assert positions(place) == {"eu/orders/0": 10, "eu/orders/1": 10}
+
+
+def test_a_topic_that_was_created_anew_is_read_from_where_that_began(tmp_path: Path) -> None:
+    first, second, third = states()
+    anew = third.splits[KEY]._replace(topic_id="other", position=7, first=2, since=third.revision)
+    log = [first, second, replace(third, splits={**third.splits, KEY: anew})]
+    place = checkpoint(tmp_path / "x", *map(lines, log), committed=2)
+    invoke("rewind", place, "--to", "batch:1", "--yes")
+    assert positions(place) == {"default/orders/0": 2, "default/orders/1": 10}
 
 
 def test_drop(place: Path) -> None:

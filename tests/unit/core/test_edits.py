@@ -103,7 +103,6 @@ def test_a_batch_in_which_the_split_began_may_go_back_below_that() -> None:
         (150, 151, [(100, 150), (151, 200)], 200),
         (190, 230, [(100, 190)], 230),
         (200, 210, [(100, 200)], 210),
-        (250, 260, [(100, 250)], 260),
     ],
 )
 def test_skip_leaves_out_a_range_of_a_batch_that_is_not_done(
@@ -115,6 +114,15 @@ def test_skip_leaves_out_a_range_of_a_batch_that_is_not_done(
     assert (after.splits[A].epoch == 3) == (position == 200)
     assert check_edit(OPEN, after) == ()
     assert decode(encode(after)) == after
+
+
+def test_a_record_of_the_last_batch_of_a_split_that_ends_can_be_skipped() -> None:
+    ended = state(8, END.splits[A]._replace(stop=200, finished=True, owner=None), END.splits[B])
+    batch = open_batch(START, ended, done=False)
+    after = skip(batch, A, 150, 151, TOLD)
+    assert [one[1:] for one in ranges(batch, after)] == [(100, 150), (151, 200)]
+    assert after.splits[A].finished
+    assert check_edit(batch, after) == ()
 
 
 def test_skip_after_a_batch_that_is_done_reads_up_to_it() -> None:
@@ -194,6 +202,10 @@ def test_a_copy_says_that_it_is_one() -> None:
             "offset 150 was read by an earlier batch, so the sink has it; expected",
         ),
         (lambda: skip(OPEN, A, 90, 120, TOLD), "offset 90 was read by an earlier batch.* from 100 on"),
+        (
+            lambda: skip(OPEN, A, 250, 260, TOLD),
+            "ends at offset 200. What is unread before offset 250 would have to be",
+        ),
         (lambda: skip(OPEN, A, 120, 120, TOLD), "offsets 120 to 119 are none"),
         (
             lambda: skip(OPEN, A._replace(partition=9), 1, 2, TOLD),
@@ -232,9 +244,10 @@ def test_what_is_not_read_cannot_be_skipped_and_does_not_go_back() -> None:
 
 
 def test_no_offset_is_read_twice_in_one_batch() -> None:
-    back = rewind(OPEN, {A: 50}, TOLD)
-    with pytest.raises(EditRefused, match="reads offset 100 already, before it goes back; let the query run once"):
-        skip(OpenBatch(START, back, False), A, 150, 160, TOLD)
+    ahead = skip(DONE, A, 250, 260, TOLD)
+    back = rewind(OpenBatch(DONE.start, ahead, True), {A: 100}, TOLD)
+    with pytest.raises(EditRefused, match="reads offset 200 already, before it goes back; let the query run once"):
+        skip(OpenBatch(DONE.start, back, True), A, 220, 230, TOLD)
 
 
 def test_an_end_that_cannot_be_reached_is_an_error() -> None:

@@ -111,10 +111,7 @@ def make_edit(outcome: Outcome, chosen: tuple[str, ...], make: Make) -> None:
 
     Raises EditRefused if it cannot be made, or if it turns out to break a law, which would be a fault of this package.
     """
-    for source in chosen:
-        if source not in outcome.checkpoint.newest.ours:
-            known = ", ".join(outcome.checkpoint.newest.ours) or "none"
-            raise click.UsageError(f"--source names source {source!r}; expected one of evensplit's: {known}")
+    _check_sources(outcome, chosen)
     broken: list[str] = []
     for source, batch in open_batches(outcome.checkpoint, chosen).items():
         after = make(source, batch)
@@ -129,6 +126,29 @@ def make_edit(outcome: Outcome, chosen: tuple[str, ...], make: Make) -> None:
             f"the edit would break {counted(len(broken), 'law')}, and nothing was written: {'; '.join(broken[:5])}. "
             "This is a fault of evensplit; please report it with this message"
         )
+
+
+def _check_sources(outcome: Outcome, chosen: tuple[str, ...]) -> None:
+    for source in chosen:
+        if source not in outcome.checkpoint.newest.ours:
+            known = ", ".join(outcome.checkpoint.newest.ours) or "none"
+            raise click.UsageError(f"--source names source {source!r}; expected one of evensplit's: {known}")
+
+
+def in_those(
+    outcome: Outcome,
+    chosen: tuple[str, ...],
+    has: Callable[[OpenBatch], bool],
+    make: Callable[[OpenBatch], EnumeratorState],
+) -> None:
+    """Fill in an edit of the sources that have what it is about; the others stay.
+
+    Raises EditRefused as `make` does, also where no source has it.
+    """
+    _check_sources(outcome, chosen)
+    batches = open_batches(outcome.checkpoint, chosen)
+    anywhere = any(map(has, batches.values()))
+    make_edit(outcome, chosen, lambda _, batch: make(batch) if has(batch) or not anywhere else None)
 
 
 def finish(outcome: Outcome, *, yes: bool, assume_stopped: bool, form: str) -> None:

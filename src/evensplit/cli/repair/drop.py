@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import begin, checkpoint_argument, editing, finish, make_edit
+from evensplit.cli.repair.carry_out import begin, checkpoint_argument, editing, finish, in_those
 from evensplit.cli.repair.scope import parse_scope
 from evensplit.cli.usage import ending
 from evensplit.core.model import Readable
-from evensplit.core.repair.edit import drop
+from evensplit.core.repair.edit import drop, is_known
 from evensplit.core.state.edits import scope_text
 
 
@@ -36,7 +36,7 @@ def drop_command(
     """
     name = scope_text(scope)
     outcome = begin(checkpoint, "drop", name)
-    make_edit(outcome, chosen, lambda source, batch: drop(batch, scope, outcome.told))
+    in_those(outcome, chosen, lambda batch: is_known(batch.end, scope), lambda batch: drop(batch, scope, outcome.told))
     outcome.notes.append(
         f"What the options of the query still name of {name} is found again, as new, and read from its first offset"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import begin, checkpoint_argument, editing, finish, make_edit
+from evensplit.cli.repair.carry_out import begin, checkpoint_argument, editing, finish, in_those
 from evensplit.cli.usage import ending
 from evensplit.core.repair.edit import rename_cluster
 from evensplit.spark.options.per_cluster import DEFAULT_CLUSTER, cluster_name_problem
@@ -37,7 +37,12 @@ def rename_command(
     if problem:
         raise click.UsageError(problem)
     outcome = begin(checkpoint, "rename-cluster", f"{before} {after}")
-    make_edit(outcome, chosen, lambda source, batch: rename_cluster(batch, before, after, outcome.told))
+    in_those(
+        outcome,
+        chosen,
+        lambda batch: before in batch.end.clusters,
+        lambda batch: rename_cluster(batch, before, after, outcome.told),
+    )
     calls = (
         "The cluster of a query without the options clusters and metadata is called so"
         if after == DEFAULT_CLUSTER

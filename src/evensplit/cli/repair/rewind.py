@@ -84,7 +84,9 @@ def rewind_command(
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
 
     def make(source: str, batch: OpenBatch) -> EnumeratorState | None:
-        wanted = _wanted(batch, only)
+        wanted = _wanted(batch, only, several=len(sources) > 1)
+        if not wanted and len(sources) > 1:
+            return None
         targets = _targets(outcome, source, batch, where, wanted, places.get(source, ""), settings[source])
         ahead = [key for key, to in targets.items() if (batch.end.splits[key].position or 0) > to]
         if not ahead and len(sources) > 1:
@@ -103,13 +105,14 @@ def rewind_command(
     finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)
 
 
-def _wanted(batch: OpenBatch, only: Sequence[Readable]) -> list[SplitId]:
-    """The splits that may go back. Raises EditRefused for a scope in which there are none."""
+def _wanted(batch: OpenBatch, only: Sequence[Readable], *, several: bool) -> list[SplitId]:
+    """The splits that may go back. Raises EditRefused for a scope in which there are none, unless there are `several`
+    sources, of which another one may have some."""
     there = [
         key for key, split in batch.end.splits.items() if split.position is not None and split.removed_at_ms is None
     ]
     empty = [scope_text(one) for one in only if not any(one in scopes(key) for key in there)]
-    if empty:
+    if empty and not several:
         topics = list(dict.fromkeys(f"{key.cluster}/{key.topic}" for key in there))
         raise EditRefused(f"--only names {', '.join(empty)}, of which the query reads nothing; it reads {some(topics)}")
     return [key for key in there if not only or any(one in scopes(key) for one in only)]
@@ -145,7 +148,7 @@ def _targets(
             )
         return found
     if where.batch is not None:
-        targets = targets_of_batch(where.batch, outcome.checkpoint, source, batch, wanted)
+        targets = targets_of_batch(where.batch, outcome.checkpoint, source, wanted)
     else:
         targets = targets_of_offsets(where, wanted)
     if servers:

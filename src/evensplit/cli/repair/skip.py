@@ -138,7 +138,9 @@ def _splits(outcome: Outcome, wanted: Wanted, chosen: tuple[str, ...]) -> dict[s
 
 def _unread(batch: OpenBatch, key: SplitId, ask: Callable[[], int]) -> tuple[int, int]:
     """From the first unread offset to the end of the log. Raises what `ask` raises."""
-    end, position = ask(), batch.end.splits[key].position or 0
+    split = batch.end.splits[key]
+    end, position = ask(), split.position or 0
+    end = end if split.stop is None else min(end, split.stop)
     begin = min([position, *(part.start for part in batch_ranges(batch.start, batch.end) if part.split == key)])
     if end <= begin:
         raise EditRefused(f"{key} has nothing unread: its log ends at offset {end}, and {begin} is the next one")

@@ -16,7 +16,6 @@ from evensplit.cli.live.log_ends import ask_logs, connected, topics_of
 from evensplit.core.batch.plan import beginning
 from evensplit.core.json_text import parse_json
 from evensplit.core.model import SplitId
-from evensplit.core.repair.edit import OpenBatch
 from evensplit.core.state.offset_strategies import (
     Ago,
     AtTime,
@@ -31,7 +30,7 @@ from evensplit.core.state.offset_strategies import (
     resolve,
 )
 from evensplit.core.state.spark_offsets import parse_positions
-from evensplit.core.state.state import EnumeratorState, as_named
+from evensplit.core.state.state import EnumeratorState, as_named, renamed_between
 from evensplit.core.text import short
 from evensplit.errors import EditRefused
 from evensplit.kafka.options.client import ClientSettings
@@ -135,9 +134,7 @@ def targets_of_offsets(where: Where, wanted: Sequence[SplitId]) -> dict[SplitId,
     return found
 
 
-def targets_of_batch(
-    number: int, checkpoint: Checkpoint, source: str, batch: OpenBatch, wanted: Sequence[SplitId]
-) -> dict[SplitId, int]:
+def targets_of_batch(number: int, checkpoint: Checkpoint, source: str, wanted: Sequence[SplitId]) -> dict[SplitId, int]:
     """Where batch `number` began in each of `wanted`, or where what is newer began.
 
     Raises EditRefused if Spark has not kept it.
@@ -151,26 +148,24 @@ def targets_of_batch(
             f"where batch {number} began is not known: of the batches that Spark has kept, {first} to {newest} can be "
             "rewound to. For what was before, say a time or offsets"
         )
-    before = ends.get(number - 1, EnumeratorState())
-    earlier = as_named(before, batch.end)
-    found: dict[SplitId, int] = {}
-    for key in wanted:
-        split = earlier.get(key)
-        if split is not None and split.position is not None:
-            found[key] = split.position
-        else:
-            found.update(_begun(key, ends, number))
-    return found
+    last = ends.get(number - 1, EnumeratorState())
+    found = {key: split.position for key, split in last.splits.items() if split.position is not None}
+    for later in sorted(one for one in ends if one >= number):
+        found = _followed(found, last, ends[later])
+        last = ends[later]
+    return {key: found[key] for key in wanted if key in found}
 
 
-def _begun(key: SplitId, ends: Mapping[int, EnumeratorState], number: int) -> dict[SplitId, int]:
-    """Where a split began that was discovered in batch `number` or later; empty: that is not known."""
-    for later in range(number, max(ends) + 1):
-        state = ends.get(later)
-        split = None if state is None else state.splits.get(key)
-        if state is not None and split is not None and split.position is not None:
-            return {key: beginning(ends.get(later - 1, EnumeratorState()), state, key)}
-    return {}
+def _followed(found: Mapping[SplitId, int], last: EnumeratorState, state: EnumeratorState) -> dict[SplitId, int]:
+    """`found` by the names in `state`, and where what is new there began: splits, or topics that were created anew."""
+    names, known = renamed_between(last, state), as_named(last, state)
+    after = {key._replace(cluster=names.get(key.cluster, key.cluster)): at for key, at in found.items()}
+    for key, split in state.splits.items():
+        former = known.get(key)
+        is_new = former is None or former.position is None or former.is_other(split.topic_id)
+        if is_new and split.position is not None:
+            after[key] = beginning(last, state, key)
+    return after
 
 
 def moment(strategy: Strategy, now_ms: int) -> int | None:

@@ -108,7 +108,8 @@ def skip(batch: OpenBatch, split: SplitId, first: int, to: int, told: Told) -> E
     Raises EditRefused for a split that is not read, or offsets that were read already.
     """
     found = known(batch.end, split)
-    if not found.active or found.position is None:
+    read = [part for part in batch_ranges(batch.start, batch.end) if part.split == split]
+    if found.position is None or not (found.active or (found.finished and read)):
         raise EditRefused(f"partition {split} is {found.lifecycle}: nothing is read of it, so there is nothing to skip")
     _check_offset(split, first)
     _check_offset(split, to)
@@ -119,6 +120,12 @@ def skip(batch: OpenBatch, split: SplitId, first: int, to: int, told: Told) -> E
         raise EditRefused(
             f"partition {split}: offset {first} was read by an earlier batch, so the sink has it; expected offsets "
             f"from {begin} on, which is the next one to be read"
+        )
+    if not batch.is_new and first > found.position:
+        raise EditRefused(
+            f"partition {split}: the batch that is not done ends at offset {found.position}. What is unread before "
+            f"offset {first} would have to be read by it, and a sink that has had it already would not take more. Let "
+            "the query do it first, and skip then"
         )
     if found.stop is not None and to > found.stop:
         raise EditRefused(f"partition {split} ends at offset {found.stop}; expected a last offset before that")
@@ -137,7 +144,7 @@ def drop(batch: OpenBatch, scope: Readable, told: Told) -> EnumeratorState:
     Raises EditRefused for what is not known, and if nothing would be left.
     """
     gone = [split for key, split in batch.end.splits.items() if scope in scopes(key)]
-    if not gone and not (isinstance(scope, Cluster) and scope.id in batch.end.clusters):
+    if not is_known(batch.end, scope):
         raise EditRefused(f"there is no {scope_text(scope)} in the checkpoint{_instead(batch.end, scope)}")
     change = Transaction(batch.end)
     for split in gone:
@@ -194,6 +201,13 @@ def rename_cluster(batch: OpenBatch, before: str, after: str, told: Told) -> Enu
 def note(batch: OpenBatch, told: Told) -> EnumeratorState:
     """The end of `batch` with an edit that changes nothing, as in a copy that a second query goes on from."""
     return _edited(batch, Transaction(batch.end), told.edit())
+
+
+def is_known(state: EnumeratorState, scope: Readable) -> bool:
+    """Whether there is anything in `scope`."""
+    return (isinstance(scope, Cluster) and scope.id in state.clusters) or any(
+        scope in scopes(key) for key in state.splits
+    )
 
 
 def known(state: EnumeratorState, key: SplitId) -> Split:

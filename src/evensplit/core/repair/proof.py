@@ -44,7 +44,7 @@ def consequences(batch: OpenBatch, after: EnumeratorState) -> tuple[Consequence,
         now = max(0, reads.get(key, 0) - read.get(key, 0))
         found.append(Consequence(key, before, after.splits[key].position, max(0, at - to), max(0, to - at), now))
     found.extend(
-        Consequence(key, split.position, None, 0, 0, 0)
+        Consequence(key, split.position, None, 0, read.get(key, 0), 0)
         for key, split in end.splits.items()
         if edit.drops(key) and split.position is not None
     )
