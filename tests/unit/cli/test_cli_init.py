@@ -116,6 +116,8 @@ def test_all_wrong_flags_are_one_error() -> None:
         (("--local", "--kind", "batch", "--trigger", "always"), "--trigger is given, but is for streams"),
         (("--local", "--kind", "batch", "--checkpoint", "x"), "--checkpoint is given, but is for streams"),
         (("--local", "--kind", "batch", "--start", "latest"), "where nothing is to be read in a batch query"),
+        (("--local", "--sink", "parquet", "--to", " "), "--to is empty; expected a directory, or leave it out"),
+        (("--local", "--checkpoint", ""), "--checkpoint is empty; expected a directory, or leave it out"),
         (("--local", "--sink", "parquet", "--to", "checkpoint"), "--to and --checkpoint are both 'checkpoint'"),
         (("--local", "-o", "kafka.security.protocol=SSL"), "a login is given with --local, whose broker has none"),
         (("--local", "--to-servers", "a:1"), "--to-servers is given, but no topic is written"),

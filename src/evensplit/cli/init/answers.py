@@ -159,6 +159,9 @@ class _Making:
         stores = self.sink in (words.PARQUET, words.DELTA, words.FOREACH)
         if stores and self.stream and self.target == self._checkpoint():
             self.wrong(f"--to and --checkpoint are both {self.target!r}; expected two directories")
+        for flag, value, is_used in (("--to", given.to, stores), ("--checkpoint", given.checkpoint, self.stream)):
+            if is_used and value is not None and not value.strip():
+                self.wrong(f"{flag} is empty; expected a directory, or leave it out")
         for flag, value in (("--checkpoint", given.checkpoint), ("--trigger", given.trigger)):
             if value is not None and not self.stream:
                 self.wrong(f"{flag} is given, but is for streams; expected --kind stream, or leave it out")
