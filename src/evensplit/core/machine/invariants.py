@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from evensplit.core.machine.enumerator import TRANSITIONS, Change
 from evensplit.core.machine.events import Event
 from evensplit.core.model import Split
 from evensplit.core.policies import BALANCED
-from evensplit.core.state.edits import jumps_of
+from evensplit.core.state.edits import Jump, jumps_of
 from evensplit.core.state.settings import ALL_CLUSTERS, ALWAYS, COUNT
 from evensplit.core.state.state import EnumeratorState
 
@@ -18,10 +18,11 @@ def check(state: EnumeratorState) -> tuple[str, ...]:
     broken: list[str] = []
     if list(state.splits) != sorted(state.splits) or list(state.clusters) != sorted(state.clusters):
         broken.append("S10: clusters and splits are in the order of their ids")
+    jumps = jumps_of(state.edits)
     for key, split in state.splits.items():
         if key != split.id or key.cluster not in state.clusters:
             broken.append(f"S1: split {key} is filed under its own id, in a known cluster")
-        broken.extend(_split(split, state))
+        broken.extend(_split(split, state, jumps.get(key, ())))
     broken.extend(_evenness(state))
     return tuple(broken)
 
@@ -47,7 +48,7 @@ def _changes(before: EnumeratorState, after: EnumeratorState) -> Iterator[tuple[
             yield split, (split.lifecycle, None)
 
 
-def _split(split: Split, state: EnumeratorState) -> Iterator[str]:
+def _split(split: Split, state: EnumeratorState, jumps: Sequence[Jump]) -> Iterator[str]:
     key = split.id
     if split.owner is not None and not split.active:
         yield f"S1: split {key} is {split.lifecycle}, and owned by reader {split.owner}"
@@ -61,9 +62,8 @@ def _split(split: Split, state: EnumeratorState) -> Iterator[str]:
         yield f"S4: split {key} has an owner but no start"
     if split.initial and split.position is not None:
         yield f"S4: split {key} is at {split.position}, and its start is still to be found"
-    jumps = jumps_of(state.edits) if state.edits else {}
     is_back = split.first is not None and (split.position is None or split.position < split.first)
-    if is_back and not any(jump.to < jump.at for jump in jumps.get(key, ())):
+    if is_back and not any(jump.to < jump.at for jump in jumps):
         yield f"S3: split {key} begins at {split.first} and stands at {split.position}"
     if (split.first is None and split.since) or split.since > state.revision + 1:
         yield f"S3: split {key} began at {split.first} in revision {split.since} of {state.revision}"
