@@ -27,8 +27,9 @@ from evensplit.checkpoint.files import (
     replace,
     write_new,
 )
-from evensplit.checkpoint.look import Seen, look
+from evensplit.checkpoint.look import Seen, check_unchanged
 from evensplit.checkpoint.migration import cluster_of, start_of, states_of
+from evensplit.checkpoint.offset_file import object_in
 from evensplit.checkpoint.places.place import Place
 from evensplit.core.json_text import parse_json
 from evensplit.core.repair.edit import OpenBatch, open_batch
@@ -82,15 +83,14 @@ def open_batches(checkpoint: Checkpoint, chosen: Sequence[str] = ()) -> dict[str
     return found
 
 
-def is_made_by_edit(checkpoint: Checkpoint) -> bool:
-    """Whether the batch that is not done was made by an edit, and not by a query."""
-    edits = _edits_of_newest(checkpoint) if checkpoint.replays else []
-    return bool(edits) and edits[-1].before is None
+def is_made_by_edit(checkpoint: Checkpoint, edits: Sequence[Record]) -> bool:
+    """Whether the batch that is not done was made by an edit, and not by a query. `edits`: as `edits_of_newest`."""
+    return checkpoint.replays and bool(edits) and edits[-1].before is None
 
 
 def watermark_ms(checkpoint: Checkpoint) -> int:
     """The watermark of the batch that an edit goes into, in ms since 1970; 0: it has none."""
-    metadata = _document(checkpoint.newest.text.metadata)
+    metadata = checkpoint.newest.text.document
     known = metadata.get(_WATERMARK, 0)
     if not checkpoint.replays:
         known = max(known, _committed(checkpoint).get("nextBatchWatermarkMs", 0))
@@ -111,7 +111,7 @@ def offset_text(checkpoint: Checkpoint, states: Mapping[str, EnumeratorState], n
     data = text.with_offsets({source: json.dumps(encode(state)) for source, state in states.items()})
     if checkpoint.replays or not text.metadata.strip():
         return data
-    metadata = _document(text.metadata)
+    metadata = text.document
     if _WATERMARK in metadata:
         metadata[_WATERMARK] = watermark_ms(checkpoint)
     if _TIME in metadata:
@@ -123,10 +123,8 @@ def offset_text(checkpoint: Checkpoint, states: Mapping[str, EnumeratorState], n
 
 def record_of_copy(checkpoint: Checkpoint, data: bytes, line: str, now_ms: int) -> dict[Path, bytes]:
     """The record of the edit `data` in a copy of `checkpoint`, by its path: what it writes itself is no query's."""
-    before = read_bytes(checkpoint.newest.path).decode() if checkpoint.replays else None
-    number = _last_number(checkpoint.path) + 1
-    record = Record(number, line, now_ms, batch_number(checkpoint), before, _digest(data))
-    return {Path(DIRECTORY, str(number)): json.dumps(_plain(record)).encode()}
+    record = _record(checkpoint, data, line, now_ms)
+    return {Path(DIRECTORY, str(record.number)): _text(record)}
 
 
 def write_edit(checkpoint: Checkpoint, seen: Seen, data: bytes, line: str, now_ms: int) -> None:
@@ -135,19 +133,17 @@ def write_edit(checkpoint: Checkpoint, seen: Seen, data: bytes, line: str, now_m
     Raises CheckpointError, and changes nothing that Spark reads, if the checkpoint is another one by now, as where a
     query runs, or the file cannot be written.
     """
-    _check_unchanged(checkpoint.path, seen)
-    number = batch_number(checkpoint)
-    path = checkpoint.path / "offsets" / str(number)
-    before = read_bytes(path).decode() if checkpoint.replays else None
-    record = Record(_last_number(checkpoint.path) + 1, line, now_ms, number, before, _digest(data))
+    check_unchanged(checkpoint.path, seen, "read")
+    record = _record(checkpoint, data, line, now_ms)
+    path = checkpoint.path / "offsets" / str(record.batch)
     kept = checkpoint.path / DIRECTORY / str(record.number)
     make_directory(kept.parent)
     try:
-        write_new(kept, json.dumps(_plain(record)).encode())
+        write_new(kept, _text(record))
     except FileExistsError:
         raise CheckpointError(f"{kept} is there already: another command edits {checkpoint.path}; try again") from None
     try:
-        if before is None:
+        if record.before is None:
             write_new(path, data)
         else:
             replace(path, data)
@@ -163,7 +159,7 @@ def last_edit(checkpoint: Checkpoint) -> Record:
 
     Raises EditRefused if there is none.
     """
-    edits = _edits_of_newest(checkpoint)
+    edits = edits_of_newest(checkpoint)
     if edits and checkpoint.replays:
         return edits[0]
     newest = checkpoint.newest.number
@@ -181,7 +177,7 @@ def last_edit(checkpoint: Checkpoint) -> Record:
 
 def undo_edit(checkpoint: Checkpoint, seen: Seen, record: Record) -> None:
     """Take back `record`, the last edit. Raises CheckpointError as `write_edit` does."""
-    _check_unchanged(checkpoint.path, seen)
+    check_unchanged(checkpoint.path, seen, "read")
     path = checkpoint.path / "offsets" / str(record.batch)
     if record.before is None:
         remove(path)
@@ -190,20 +186,23 @@ def undo_edit(checkpoint: Checkpoint, seen: Seen, record: Record) -> None:
     remove(checkpoint.path / DIRECTORY / str(record.number))
 
 
-def without_own(checkpoint: Checkpoint, seen: Seen) -> Seen:
-    """`seen` without what edits, and copies, have written: it is no sign of a query that runs."""
+def without_own(checkpoint: Checkpoint, seen: Seen, edits: Sequence[Record]) -> Seen:
+    """`seen` without what edits, and copies, have written: it is no sign of a query that runs.
+
+    `edits`: as `edits_of_newest`.
+    """
     metadata = Path("metadata")
     own = (metadata, crc_path(metadata))
     kept = {path: stat for path, stat in seen.items() if path.parts[0] != DIRECTORY and path not in own}
-    if _edits_of_newest(checkpoint):
+    if edits:
         newest = Path("offsets", str(checkpoint.newest.number))
         kept = {path: stat for path, stat in kept.items() if path not in (newest, crc_path(newest))}
     return kept
 
 
-def _edits_of_newest(checkpoint: Checkpoint) -> list[Record]:
+def edits_of_newest(checkpoint: Checkpoint) -> list[Record]:
     """The edits that made the newest offset file what it is, the last one first."""
-    digest = _digest(read_bytes(checkpoint.newest.path))
+    digest = _digest(checkpoint.newest.text.data)
     found: list[Record] = []
     for record in reversed(_records(checkpoint.path)):
         if (record.batch, record.after) != (checkpoint.newest.number, digest):
@@ -213,15 +212,6 @@ def _edits_of_newest(checkpoint: Checkpoint) -> list[Record]:
             break
         digest = _digest(record.before.encode())
     return found
-
-
-def _check_unchanged(path: Place, seen: Seen) -> None:
-    changed = sorted(set(seen.items()) ^ set(look(path).items()))
-    if changed:
-        raise CheckpointError(
-            f"{path / changed[0][0]} changed while it was read: a query runs on {path}. Stop it, and try again; "
-            "nothing was written"
-        )
 
 
 def _records(path: Place) -> list[Record]:
@@ -251,19 +241,23 @@ def _records(path: Place) -> list[Record]:
     return found
 
 
-def _last_number(path: Place) -> int:
-    directory = path / DIRECTORY
-    return max(numbers_in(directory), default=0) if is_directory(directory) else 0
+def _record(checkpoint: Checkpoint, data: bytes, line: str, now_ms: int) -> Record:
+    """The record of an edit that makes the offset file of its batch `data`."""
+    directory = checkpoint.path / DIRECTORY
+    last = max(numbers_in(directory), default=0) if is_directory(directory) else 0
+    before = checkpoint.newest.text.data.decode() if checkpoint.replays else None
+    return Record(last + 1, line, now_ms, batch_number(checkpoint), before, _digest(data))
 
 
-def _plain(record: Record) -> dict[str, Any]:
-    return {
+def _text(record: Record) -> bytes:
+    document = {
         "edit": record.line,
         "atMs": record.at_ms,
         "batch": record.batch,
         "before": record.before,
         "after": record.after,
     }
+    return json.dumps(document).encode()
 
 
 def _digest(data: bytes) -> str:
@@ -274,12 +268,4 @@ def _committed(checkpoint: Checkpoint) -> Mapping[str, Any]:
     """What Spark has written down with the newest batch."""
     path = checkpoint.path / "commits" / str(checkpoint.newest.number)
     lines = read_bytes(path).decode(errors="replace").split("\n") if is_there(path) else []
-    return _document(lines[1]) if len(lines) > 1 else {}
-
-
-def _document(text: str) -> dict[str, Any]:
-    try:
-        found = parse_json(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+    return object_in(lines[1]) if len(lines) > 1 else {}

@@ -64,6 +64,16 @@ def look(directory: Place) -> Seen:
     return {path: Stat(int(info["size"] or 0), written_ns(info), tag_of(info)) for path, info in files.items()}
 
 
+def check_unchanged(directory: Place, before: Seen, read: str) -> None:
+    """Raise CheckpointError if there is anything else by now than `before`. `read`: what was done with it since."""
+    changed = sorted(set(before.items()) ^ set(look(directory).items()))
+    if changed:
+        raise CheckpointError(
+            f"{directory / changed[0][0]} changed while it was {read}: a query runs on {directory}. Stop it, and try "
+            "again; nothing was written"
+        )
+
+
 def written_in(directory: Place) -> dict[str, int]:
     """When each file in it was written (ns since 1970), by its name; empty if there is no such directory."""
     if not isinstance(directory, Path):

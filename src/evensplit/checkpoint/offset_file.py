@@ -58,6 +58,16 @@ class OffsetText:
         """What stands there of the batch."""
         return self.lines[1]
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same, decoded; empty where it is not an object in JSON."""
+        return object_in(self.metadata)
+
+    @property
+    def data(self) -> bytes:
+        """The whole file."""
+        return self.with_offsets({})
+
     def with_offsets(self, offsets: Mapping[str, str]) -> bytes:
         """The file with other offsets of some sources, and everything else byte for byte as it is."""
         lines = list(self.lines)
@@ -65,6 +75,15 @@ class OffsetText:
             line = self.offsets[source]
             lines[line.number - 1] = f"{line.prefix}{text}"
         return "\n".join(lines).encode()
+
+
+def object_in(text: str) -> dict[str, Any]:
+    """The object in JSON that `text` is; empty for anything else, which only Spark is to complain of."""
+    try:
+        found = parse_json(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class Damage(NamedTuple):
@@ -92,16 +111,13 @@ class OffsetFile:
     @property
     def planned_ms(self) -> int | None:
         """When the batch was planned; None if the file does not say."""
-        try:
-            found = parse_json(self.text.metadata)["batchTimestampMs"]
-        except (ValueError, KeyError, TypeError):
-            return None
+        found = self.text.document.get("batchTimestampMs")
         return found if isinstance(found, int) else None
 
     @property
     def digest(self) -> bytes:
         """Of everything in the file."""
-        return hashlib.blake2b("\n".join(self.text.lines).encode(), digest_size=16).digest()
+        return hashlib.blake2b(self.text.data, digest_size=16).digest()
 
     def end(self, source: str, known: EnumeratorState | None = None) -> BatchEnd:
         """The state of one of `ours`; quicker with that of another batch, `known`.

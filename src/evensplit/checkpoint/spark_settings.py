@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evensplit.checkpoint.offset_file import OffsetText
-from evensplit.core.json_text import parse_json
 
 SINCE: Mapping[str, tuple[int, int]] = {
     "spark.sql.streaming.queryEvolution.enableSourceEvolution": (4, 2),
@@ -23,13 +22,8 @@ LATEST = max(SINCE.values())
 
 def settings_of(text: OffsetText) -> Mapping[str, str]:
     """Spark's settings in the file of a batch, by name, ascending; empty where it has none that can be read."""
-    try:
-        found = parse_json(text.metadata)["conf"]
-    except (ValueError, KeyError, TypeError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    return {name: str(found[name]) for name in sorted(found)}
+    found = text.document.get("conf")
+    return {name: str(found[name]) for name in sorted(found)} if isinstance(found, dict) else {}
 
 
 def spark_of(settings: Mapping[str, str]) -> tuple[int, int] | None:

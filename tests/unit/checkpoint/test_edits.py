@@ -11,6 +11,7 @@ import pytest
 from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
 from evensplit.checkpoint.edits import (
     DIRECTORY,
+    edits_of_newest,
     is_made_by_edit,
     last_edit,
     offset_text,
@@ -29,7 +30,7 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError, EditRefused
 from tests.support.checkpoints import checkpoint, contents, put
 from tests.support.edited import lines, ours, states
-from tests.support.kills import Killed, Life, mortal
+from tests.support.kills import states_after_kills
 from tests.support.remotes import all_in, fresh, put_all
 
 KEY = SplitId("default", "orders", 0)
@@ -80,15 +81,8 @@ def test_killed_at_each_change_it_is_the_old_or_the_new_one(kind: str, tmp_path:
     if kind == "renaming" and committed == 1:
         pytest.skip("it replaces nothing")
     seen: list[tuple[int, int | None]] = []
-    for changes in count():
-        home, files = starting(kind, tmp_path, committed)
-        life = Life(changes)
-        with pytest.MonkeyPatch.context() as patch:
-            killed = mortal(home, life, patch)
-            try:
-                edit(killed)
-            except Killed:
-                assert life.over
+    _, files = starting(kind, tmp_path, committed)
+    for home in states_after_kills(kind, tmp_path, files, edit):
         number, state = newest(home)
         seen.append((number, state.splits[KEY].position))
         if state.edits:
@@ -98,8 +92,6 @@ def test_killed_at_each_change_it_is_the_old_or_the_new_one(kind: str, tmp_path:
             last_edit(read_checkpoint(home))
         edit(home)
         assert newest(home)[1].splits[KEY].position == 5
-        if not life.over:
-            break
     old, new = (2, 30), (3 if committed == 2 else 2, 5)
     assert seen == [old] * seen.count(old) + [new] * seen.count(new)
     assert seen[0] == old
@@ -111,25 +103,17 @@ def test_killed_at_each_change_it_is_the_old_or_the_new_one(kind: str, tmp_path:
 def test_killed_at_each_change_an_edit_is_there_or_taken_back(kind: str, tmp_path: Path, committed: int) -> None:
     if kind == "renaming" and committed == 1:
         pytest.skip("it replaces nothing")
-    for changes in count():
-        home, files = starting(kind, tmp_path, committed)
-        edit(home)
-        edited = without_edits(all_in(home))
-        life = Life(changes)
-        with pytest.MonkeyPatch.context() as patch:
-            killed = mortal(home, life, patch)
-            try:
-                undo(killed)
-            except Killed:
-                assert life.over
+    first, files = starting(kind, tmp_path, committed)
+    edit(first)
+    edited_files = all_in(first)
+    edited = without_edits(edited_files)
+    for home in states_after_kills(kind, tmp_path, edited_files, undo):
         left = without_edits(all_in(home))
         assert left in (edited, without_edits(files))
         newest(home)
         if left == edited:
             undo(home)
             assert without_edits(all_in(home)) == without_edits(files)
-        if not life.over:
-            break
 
 
 def test_edits_are_taken_back_one_after_the_other(tmp_path: Path) -> None:
@@ -199,20 +183,23 @@ def test_an_edit_that_a_query_has_done_is_not_taken_back(tmp_path: Path) -> None
 
 def test_what_edits_wrote_is_no_sign_of_a_query(tmp_path: Path) -> None:
     place = ours(tmp_path / "x")
-    assert not is_made_by_edit(read_checkpoint(place))
+    found = read_checkpoint(place)
+    assert not is_made_by_edit(found, edits_of_newest(found))
     before = set(look(place))
     edit(place)
     found = read_checkpoint(place)
-    assert is_made_by_edit(found)
+    records = edits_of_newest(found)
+    assert is_made_by_edit(found, records)
     # What a copy writes into it, its query wrote once, before all else.
-    assert set(without_own(found, look(place))) == before - {Path("metadata"), Path(".metadata.crc")}
+    assert set(without_own(found, look(place), records)) == before - {Path("metadata"), Path(".metadata.crc")}
 
 
 def test_a_batch_of_a_query_that_is_edited_is_still_of_a_query(tmp_path: Path) -> None:
     place = ours(tmp_path / "x", committed=1)
     edit(place)
     edit(place, to=3)
-    assert not is_made_by_edit(read_checkpoint(place))
+    found = read_checkpoint(place)
+    assert not is_made_by_edit(found, edits_of_newest(found))
 
 
 def test_a_damaged_record_is_named(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from glob import escape
 from pathlib import Path
 from typing import overload
@@ -23,7 +24,7 @@ from evensplit.checkpoint.copies.remote_copy import (
     write_elsewhere,
 )
 from evensplit.checkpoint.files import crc_of, crc_path
-from evensplit.checkpoint.look import Seen, look, raise_unless_gone
+from evensplit.checkpoint.look import Seen, check_unchanged, raise_unless_gone
 from evensplit.checkpoint.places.place import Place
 from evensplit.errors import CheckpointError
 
@@ -40,20 +41,14 @@ def copy_checkpoint(
     Raises CheckpointError, and leaves nothing, if `source` has changed since, or a file cannot be read or written.
     """
     anew = _with_checksums(files, before)
-    kept = [path for path in sorted(before) if path not in anew and path not in set(map(crc_path, files))]
+    sums = frozenset(map(crc_path, files))
+    kept = [path for path in sorted(before) if path not in anew and path not in sums]
     total = len(kept) + len(files)
 
     def told(number: int) -> None:
         copied(min(number, total), total)
 
-    def check() -> None:
-        changed = sorted(set(before.items()) ^ set(look(source).items()))
-        if changed:
-            raise CheckpointError(
-                f"{source / changed[0][0]} changed while it was read and copied: a query runs on {source}. Stop "
-                "it, and try again; nothing was written"
-            )
-
+    check = partial(check_unchanged, source, before, "read and copied")
     if isinstance(target, Path):
         _write_here(source, target, kept, anew, told, check)
     else:
