@@ -14,10 +14,11 @@ from rich.console import Console
 from evensplit.cli.history import top, top_folder
 from evensplit.cli.history.fleet import Fleet
 from evensplit.cli.history.fleet_lag import FleetLag
-from evensplit.cli.history.top_folder import Said, long
+from evensplit.cli.history.top_folder import Said
 from evensplit.cli.live import log_ends
 from evensplit.errors import ClusterUnreachable
 from evensplit.testing.fake_kafka import FakeKafka
+from evensplit.times import long
 from tests.support.commands import invoke, read_checkpoint
 from tests.support.histories import line, write_batch
 from tests.support.views import dealt, keys_of, state

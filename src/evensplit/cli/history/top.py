@@ -41,7 +41,7 @@ from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.observe.health.advice import Advice
 from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.source_view import RATE_BATCHES_MAX, SplitView, View
-from evensplit.times import time_of
+from evensplit.times import long, time_of
 
 REFRESH_S = 1.0
 SPLITS_MAX = 10
@@ -221,7 +221,7 @@ def _page(now: _Now, height: int | None = None) -> Group:
     kept = now.kept
     advised = sum(len(now.advice(name, None)) for name in now.views)
     rows = None if height is None else max(ROWS_LEAST, (height - LINES_AROUND - LINES_ADVICE * advised) // 3)
-    ago = "" if kept.planned_ms is None else f", planned {_ago(now.at_ms - kept.planned_ms)} ago"
+    ago = "" if kept.planned_ms is None else f", planned {long(now.at_ms - kept.planned_ms)} ago"
     done = "done" if kept.committed else "under way, or to be done again"
     head = Text(f"{plain(str(kept.path))}  ", "bold")
     parts: list[Any] = [head.append(f"batch {kept.last:,}{ago}, {done}   {time_of(now.at_ms)} UTC", "")]
@@ -234,7 +234,7 @@ def _page(now: _Now, height: int | None = None) -> Group:
         parts.extend(tables)
         parts.extend(how_far(view))
         if (age := now.waited(name)) is not None and age.least_ms:
-            parts.append(Text(f"The oldest unread record has waited for {_ago(age.least_ms)} at least."))
+            parts.append(Text(f"The oldest unread record has waited for {long(age.least_ms)} at least."))
         if (needed := _needed(now, name, view, splits)) is not None:
             parts.append(Text(f"{needed.sentence()}."))
         advice = now.advice(name, needed)
@@ -324,14 +324,6 @@ def _most(splits: list[SplitView], *, lag: bool) -> list[SplitView]:
 
 def _rate(rate: float | None) -> Text:
     return cell("" if rate is None else f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}")
-
-
-def _ago(duration_ms: int) -> str:
-    seconds = max(0, duration_ms // 1000)
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
 
 
 def _plain(now: _Now) -> dict[str, Any]:

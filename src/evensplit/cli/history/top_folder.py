@@ -23,7 +23,7 @@ from evensplit.core.text import counted, plain
 from evensplit.observe.health.standing import ADVISED, URGENT, Standing, standing_of
 from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.recorder import Recorder
-from evensplit.times import time_of
+from evensplit.times import long, time_of
 
 LINES_AROUND = 8
 """The lines of a terminal that are not rows of the table."""
@@ -152,15 +152,6 @@ def _lines(found: Sequence[tuple[Standing, Sequence[str]]], said: Said) -> Itera
     if len(advised) > ADVICE_MAX:
         yield Text(f"… and {len(advised) - ADVICE_MAX:,} more with advice or notes")
     yield from (Text(f"Note: {plain(note)}") for note in said.notes.get(None, ()))
-
-
-def long(duration_ms: int) -> str:
-    """A duration in one unit."""
-    seconds = max(0, duration_ms // 1000)
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
 
 
 def _plain(said: Said) -> dict[str, Any]:

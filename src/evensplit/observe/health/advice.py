@@ -24,6 +24,7 @@ from evensplit.observe.recorder import RUNS, SourceStatus
 from evensplit.observe.sinks import SinkView
 from evensplit.observe.source_view import View
 from evensplit.observe.timeline import Kind
+from evensplit.times import long
 
 BATCHES = 10
 """The last batches, over which it is judged whether the lag grows."""
@@ -176,7 +177,7 @@ def _quiet(watched: SourceStatus, now_ms: int) -> Iterator[Advice]:
         if heard_ms is not None and now_ms - heard_ms > SILENT_MS:
             yield Advice(
                 Rule.SILENT,
-                f"Nothing was heard of it for {_long(now_ms - heard_ms)}: a batch hangs, or takes long. See the stages "
+                f"Nothing was heard of it for {long(now_ms - heard_ms)}: a batch hangs, or takes long. See the stages "
                 "that run in Spark's UI.",
             )
         return
@@ -188,7 +189,7 @@ def _quiet(watched: SourceStatus, now_ms: int) -> Iterator[Advice]:
     if now_ms - last_ms > max(STOPPED_MS, STOPPED_BATCHES * usual_ms):
         yield Advice(
             Rule.STOPPED,
-            f"No batch was planned for {_long(now_ms - last_ms)}, and {counted(lag, 'offset')} are unread: see whether "
+            f"No batch was planned for {long(now_ms - last_ms)}, and {counted(lag, 'offset')} are unread: see whether "
             "the query runs, and start it if not.",
         )
 
@@ -300,12 +301,3 @@ def _why(needed: ReadersNeeded) -> str:
 
 def _rate(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
-
-
-def _long(duration_ms: int) -> str:
-    """A long time, in one unit."""
-    minutes = duration_ms // 60_000
-    for size, unit in ((1_440, "d"), (60, "h")):
-        if minutes >= 2 * size:
-            return f"{minutes // size:,} {unit}"
-    return f"{minutes:,} min"

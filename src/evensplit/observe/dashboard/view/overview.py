@@ -19,6 +19,7 @@ from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.recorder import Begun, QueryStatus, SourceStatus
 from evensplit.observe.recorder_group import RecorderGroup
 from evensplit.observe.sinks import SinkStatus, SinkView
+from evensplit.times import long
 
 ROWS_MAX = 100
 """How many queries are on a page."""
@@ -190,17 +191,7 @@ def _waited(figures: Figures) -> Value | None:
         return Value(f"0 s{more}", "Nothing is unread, as far as it is known" if more else "Nothing is unread")
     most = "and perhaps longer" if age.most_ms is None else f"at most {lasted(age.most_ms)}"
     more = ">" if age.most_ms is None else ""
-    return Value(
-        f"{more}{_seconds(age.least_ms)}", f"The oldest unread record: at least {lasted(age.least_ms)}, {most}"
-    )
-
-
-def _seconds(ms: int) -> str:
-    """Whole seconds, minutes, hours or days."""
-    for size, unit in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min")):
-        if ms >= 2 * size:
-            return f"{ms // size:,} {unit}"
-    return f"{ms // 1_000} s"
+    return Value(f"{more}{long(age.least_ms)}", f"The oldest unread record: at least {lasted(age.least_ms)}, {most}")
 
 
 def _even(figures: Figures) -> Value:
