@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from evensplit.checkpoint.checkpoint import read_checkpoint
 from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import (
     BatchOpened,
@@ -21,10 +22,14 @@ from evensplit.core.machine.events import (
 from evensplit.core.model import ListedPartition, SplitId
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.state import EnumeratorState
+from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.checkpoints import checkpoint
 
 ENDS: tuple[Mapping[int, int], ...] = ({0: 10, 1: 10}, {0: 20, 1: 10}, {0: 30, 1: 25})
 """Where batches 0 to 2 end, by partition."""
+HOUR_MS = 3_600_000
+BEGUN_MS = 1_699_920_000_000
+"""2023-11-14 00:00."""
 
 
 def states(cluster: str = "default", topic: str = "orders", servers: str = "host:9092") -> list[EnumeratorState]:
@@ -55,3 +60,25 @@ def lines(of: EnumeratorState) -> list[str]:
 def ours(place: Path, *, committed: int | None = 2, **how: str) -> Path:
     """A checkpoint of three batches, done up to `committed`, written a while ago."""
     return checkpoint(place, *map(lines, states(**how)), committed=committed)
+
+
+def hourly() -> FakeKafka:
+    """A cluster with the topic of the checkpoint, in which each record is an hour later than the one before."""
+    cluster = FakeKafka("default")
+    cluster.create_topic("orders", 3)
+    for offset in range(40):
+        for partition in (0, 1):
+            cluster.append("orders", partition, 1, timestamp_ms=BEGUN_MS + offset * HOUR_MS)
+    cluster.delete_records("orders", 1, 7)
+    cluster.commit("billing", "orders", 0, 12)
+    return cluster
+
+
+def positions(place: Path) -> dict[str, int | None]:
+    state = read_checkpoint(place).newest.ours["0"]
+    return {str(key): split.position for key, split in state.splits.items()}
+
+
+def shown_rows(text: str) -> list[list[str]]:
+    """The cells of the rows that begin with a partition."""
+    return [row.split() for row in text.splitlines() if row.strip().startswith("default/")]

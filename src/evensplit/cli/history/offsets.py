@@ -21,6 +21,7 @@ from evensplit.cli.live.connection_options import (
     of_cluster,
     reaching,
     said_of,
+    servers_of,
 )
 from evensplit.cli.live.log_ends import LogPosition, positions_table, without_logs
 from evensplit.cli.usage import PLACE, end_with, ending
@@ -82,11 +83,8 @@ def offsets(
     listed: list[tuple[Stand, list[LogPosition]]] = []
     for stand in wanted:
         positions = stand.positions if planned else stand.next
-        at = places.get(stand.source) or (",".join(stand.bootstrap_servers) if lag else "")
-        if lag and not at:
-            raise click.UsageError(
-                f"the checkpoint does not say where cluster {stand.cluster} is; expected --bootstrap-servers too"
-            )
+        said = places.get(stand.source)
+        at = servers_of(stand, said) if lag else said
         logs = logs_of(stand, at, settings[stand.source], notes, positions=positions) if at else None
         answered = answered and (not at or logs is not None)
         listed.append((stand, without_logs(positions) if logs is None else logs))

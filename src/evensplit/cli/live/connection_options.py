@@ -119,6 +119,16 @@ def check_whose(wanted: Sequence[Stand], places: Mapping[str, str], settings: Ma
             )
 
 
+def servers_of(stand: Stand, said: str | None) -> str:
+    """`said`, or the servers in the checkpoint. Raises click.UsageError if it has none."""
+    servers = said or ",".join(stand.bootstrap_servers)
+    if not servers:
+        raise click.UsageError(
+            f"the checkpoint does not say where cluster {stand.cluster} is; expected --bootstrap-servers too"
+        )
+    return servers
+
+
 def logs_of(
     stand: Stand,
     servers: str,

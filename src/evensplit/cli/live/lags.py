@@ -9,10 +9,15 @@ from functools import partial
 from time import monotonic, time
 from typing import NamedTuple
 
-import click
-
 from evensplit.checkpoint.migration import Stand
-from evensplit.cli.live.connection_options import check_asked, check_whose, kafka_options, of_cluster, said_of
+from evensplit.cli.live.connection_options import (
+    check_asked,
+    check_whose,
+    kafka_options,
+    of_cluster,
+    said_of,
+    servers_of,
+)
 from evensplit.cli.live.log_ends import Logs, ask_logs, connected, settings_of, topics_of
 from evensplit.core.import_spark_offsets import Positions, positions_of_state
 from evensplit.core.model import SplitId
@@ -165,11 +170,8 @@ def targets_of(
     check_whose(stands, places, settings)
     found: list[Target] = []
     for stand in stands:
-        at = places.get(stand.source) or (",".join(stand.bootstrap_servers) if lag else "")
-        if lag and not at:
-            raise click.UsageError(
-                f"the checkpoint does not say where cluster {stand.cluster} is; expected --bootstrap-servers too"
-            )
+        said = places.get(stand.source)
+        at = servers_of(stand, said) if lag else said
         if at:
             found.append(Target(stand.source, stand.cluster, at, settings_of(at, settings[stand.source])))
     return found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import click
@@ -16,7 +17,9 @@ from rich.text import Text
 
 from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
 from evensplit.checkpoint.edits import (
+    Record,
     batch_number,
+    edits_of_newest,
     is_made_by_edit,
     keeps_state,
     offset_text,
@@ -45,16 +48,13 @@ Make = Callable[[str, OpenBatch], EnumeratorState | None]
 """Source and its open batch -> the end of that batch with the edit; None: this source stays as it is."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Outcome:
     """An edit as it would be, or is, written."""
 
     checkpoint: Checkpoint
     seen: Seen
     told: Told
-    now_ms: int
-    edits: dict[str, Edit] = field(default_factory=dict)
-    """Source -> its edit."""
     states: dict[str, EnumeratorState] = field(default_factory=dict)
     """Source -> the end of its batch with the edit."""
     found: dict[str, tuple[Consequence, ...]] = field(default_factory=dict)
@@ -64,6 +64,16 @@ class Outcome:
     obstacles: list[str] = field(default_factory=list)
     """Why nothing can be written now."""
     written: bool = False
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """The edits before this one that no query has done, the last one first."""
+        return edits_of_newest(self.checkpoint)
+
+    @property
+    def edits(self) -> dict[str, Edit]:
+        """Source -> its edit."""
+        return {source: state.edits[-1] for source, state in self.states.items()}
 
     @property
     def again(self) -> int:
@@ -78,7 +88,7 @@ class Outcome:
     @property
     def data(self) -> bytes:
         """The offset file with the edit."""
-        return offset_text(self.checkpoint, self.states, self.now_ms)
+        return offset_text(self.checkpoint, self.states, self.told.at_ms)
 
 
 def editing(command: Any) -> Any:
@@ -102,8 +112,7 @@ checkpoint_argument = click.argument("checkpoint", type=PLACE)
 def begin(path: Place, command: str, said: str) -> Outcome:
     """Read a checkpoint that is to be edited by `evensplit COMMAND CHECKPOINT SAID`."""
     seen = look(path)
-    now_ms = round(time.time() * 1000)
-    return Outcome(read_checkpoint(path), seen, Told(command, said, now_ms), now_ms)
+    return Outcome(read_checkpoint(path), seen, Told(command, said, round(time.time() * 1000)))
 
 
 def make_edit(outcome: Outcome, chosen: tuple[str, ...], make: Make) -> None:
@@ -111,15 +120,17 @@ def make_edit(outcome: Outcome, chosen: tuple[str, ...], make: Make) -> None:
 
     Raises EditRefused if it cannot be made, or if it turns out to break a law, which would be a fault of this package.
     """
-    _check_sources(outcome, chosen)
+    _fill_in(outcome, _batches(outcome, chosen), make)
+
+
+def _fill_in(outcome: Outcome, batches: Mapping[str, OpenBatch], make: Make) -> None:
     broken: list[str] = []
-    for source, batch in open_batches(outcome.checkpoint, chosen).items():
+    for source, batch in batches.items():
         after = make(source, batch)
         if after is None:
             continue
         broken.extend(check_edit(batch, after))
         outcome.states[source] = after
-        outcome.edits[source] = after.edits[-1]
         outcome.found[source] = consequences(batch, after)
     if broken:
         raise EditRefused(
@@ -128,11 +139,12 @@ def make_edit(outcome: Outcome, chosen: tuple[str, ...], make: Make) -> None:
         )
 
 
-def _check_sources(outcome: Outcome, chosen: tuple[str, ...]) -> None:
+def _batches(outcome: Outcome, chosen: tuple[str, ...]) -> dict[str, OpenBatch]:
     for source in chosen:
         if source not in outcome.checkpoint.newest.ours:
             known = ", ".join(outcome.checkpoint.newest.ours) or "none"
             raise click.UsageError(f"--source names source {source!r}; expected one of evensplit's: {known}")
+    return open_batches(outcome.checkpoint, chosen)
 
 
 def in_those(
@@ -145,10 +157,9 @@ def in_those(
 
     Raises EditRefused as `make` does, also where no source has it.
     """
-    _check_sources(outcome, chosen)
-    batches = open_batches(outcome.checkpoint, chosen)
+    batches = _batches(outcome, chosen)
     anywhere = any(map(has, batches.values()))
-    make_edit(outcome, chosen, lambda _, batch: make(batch) if has(batch) or not anywhere else None)
+    _fill_in(outcome, batches, lambda _, batch: make(batch) if has(batch) or not anywhere else None)
 
 
 def finish(outcome: Outcome, *, yes: bool, assume_stopped: bool, form: str) -> None:
@@ -157,24 +168,20 @@ def finish(outcome: Outcome, *, yes: bool, assume_stopped: bool, form: str) -> N
     Raises click.ClickException for what hinders it, and CheckpointError if it cannot be written.
     """
     add_notes(outcome)
-    outcome.obstacles.extend(hindrances(outcome.checkpoint, outcome.seen, outcome.now_ms, assume_stopped))
+    if not assume_stopped:
+        outcome.obstacles.extend(hindrances(outcome.checkpoint, outcome.seen, outcome.records, outcome.told.at_ms))
     if yes and not outcome.obstacles:
-        write_edit(outcome.checkpoint, outcome.seen, outcome.data, line_of(outcome), outcome.now_ms)
+        write_edit(outcome.checkpoint, outcome.seen, outcome.data, outcome.told.edit().line, outcome.told.at_ms)
         outcome.written = True
     show(outcome, form, _last_line(outcome))
     if outcome.obstacles:
         raise click.ClickException(plain("; ".join(outcome.obstacles)))
 
 
-def line_of(outcome: Outcome) -> str:
-    """The command, without the checkpoint."""
-    return Edit(outcome.told.command, outcome.told.said, outcome.now_ms).line
-
-
-def hindrances(checkpoint: Checkpoint, seen: Seen, now_ms: int, assume_stopped: bool) -> list[str]:
-    """What speaks for a query that runs, so that nothing may be edited."""
+def hindrances(checkpoint: Checkpoint, seen: Seen, records: Sequence[Record], now_ms: int) -> list[str]:
+    """What speaks for a query that runs, so that nothing may be edited. `records`: as `edits_of_newest`."""
     path = checkpoint.path
-    signs = [] if assume_stopped else signs_of_life(path, now_ms / 1000, without_own(checkpoint, seen))
+    signs = signs_of_life(path, now_ms / 1000, without_own(checkpoint, seen, records))
     if not signs:
         return []
     return [
@@ -197,7 +204,7 @@ def add_notes(outcome: Outcome) -> None:
         watermark = watermark_ms(checkpoint)
         late = f", unless it is before its watermark, {time_of(watermark)}, and so late" if watermark else ""
         outcome.notes.append(f"The query keeps state: what is read again counts there once more{late}")
-    if checkpoint.replays and not is_made_by_edit(checkpoint):
+    if checkpoint.replays and not is_made_by_edit(checkpoint, outcome.records):
         outcome.notes.append(
             f"Batch {number} was begun and not finished: the sink may have some of its records already. It is repeated "
             "with this edit"

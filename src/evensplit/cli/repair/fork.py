@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint, left_ov
 from evensplit.checkpoint.edits import batch_number, record_of_copy
 from evensplit.checkpoint.history import query_id_of
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import STOPPED, begin, checkpoint_argument, hindrances, line_of, make_edit, show
+from evensplit.cli.repair.carry_out import STOPPED, begin, checkpoint_argument, hindrances, make_edit, show
 from evensplit.cli.usage import PLACE, ending, form_option, progress_bar
 from evensplit.core.repair.edit import note
 from evensplit.core.text import plain
@@ -50,12 +49,13 @@ def fork(checkpoint: Place, new: Place, yes: bool, assume_stopped: bool, form: s
     )
     outcome.notes.extend(f"{path} is left over from an attempt that was killed; remove it" for path in left_over(new))
     outcome.obstacles.extend(target_problems(checkpoint, new))
-    outcome.obstacles.extend(hindrances(outcome.checkpoint, outcome.seen, round(time.time() * 1000), assume_stopped))
+    if not assume_stopped:
+        outcome.obstacles.extend(hindrances(outcome.checkpoint, outcome.seen, outcome.records, outcome.told.at_ms))
     if yes and not outcome.obstacles:
         files = {
             Path("metadata"): json.dumps({"id": query_id}, separators=(",", ":")).encode(),
             Path("offsets", str(batch_number(outcome.checkpoint))): outcome.data,
-            **record_of_copy(outcome.checkpoint, outcome.data, line_of(outcome), outcome.now_ms),
+            **record_of_copy(outcome.checkpoint, outcome.data, outcome.told.edit().line, outcome.told.at_ms),
         }
         with progress_bar("files") as bar:
             task = bar.add_task("files", total=None)

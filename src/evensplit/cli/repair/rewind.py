@@ -8,7 +8,7 @@ import click
 
 from evensplit.checkpoint.migration import Stand, some
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.live.connection_options import check_whose, kafka_options, logs_of, reaching, said_of
+from evensplit.cli.live.connection_options import check_whose, kafka_options, logs_of, reaching, said_of, servers_of
 from evensplit.cli.live.log_ends import settings_of
 from evensplit.cli.repair.carry_out import Outcome, begin, checkpoint_argument, editing, finish, make_edit
 from evensplit.cli.repair.scope import parse_scopes
@@ -132,13 +132,12 @@ def _targets(
     check_whose(stands, {source: servers} if servers else {}, {source: options})
     if where.strategy is not None:
         found: dict[SplitId, int] = {}
-        at_ms = moment(where.strategy, outcome.now_ms)
+        at_ms = moment(where.strategy, outcome.told.at_ms)
         if at_ms is not None:
-            said = f"--to {where.text} is {time_of(at_ms)} UTC, by the timestamps of records"
-            outcome.notes.extend([said] if said not in outcome.notes else [])
+            outcome.notes.append(f"--to {where.text} is {time_of(at_ms)} UTC, by the timestamps of records")
         for stand in stands:
             of_one = [key for key in wanted if key.cluster == stand.cluster]
-            at = settings_of(_servers(stand, servers), options)
+            at = settings_of(servers_of(stand, servers), options)
             found.update(targets_of_cluster(stand.cluster, at, where.strategy, of_one))
         silent = [str(key) for key in wanted if key not in found]
         if silent:
@@ -177,12 +176,3 @@ def _compare(
             if log.problem:
                 outcome.notes.append(f"{stand.cluster}/{log.topic}/{log.partition}: {log.problem}")
         outcome.notes.extend(notes)
-
-
-def _servers(stand: Stand, servers: str) -> str:
-    place = servers or ",".join(stand.bootstrap_servers)
-    if not place:
-        raise click.UsageError(
-            f"the checkpoint does not say where cluster {stand.cluster} is; expected --bootstrap-servers too"
-        )
-    return place

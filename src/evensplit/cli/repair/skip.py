@@ -12,7 +12,7 @@ import click
 from evensplit.checkpoint.migration import Stand, some
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.why import Wanted, parse_split
-from evensplit.cli.live.connection_options import kafka_options, logs_of, reaching, said_of
+from evensplit.cli.live.connection_options import kafka_options, logs_of, reaching, said_of, servers_of
 from evensplit.cli.repair.carry_out import Outcome, begin, checkpoint_argument, editing, finish, make_edit
 from evensplit.cli.usage import ending
 from evensplit.core.batch.plan import batch_ranges
@@ -164,15 +164,10 @@ def _compare(outcome: Outcome, key: SplitId, to: int, ask: Callable[[], int]) ->
 def _log_end(batch: OpenBatch, source: str, key: SplitId, servers: str | None, settings: Mapping[str, str]) -> int:
     """The end of the log. Raises click.ClickException if it is not known."""
     cluster = batch.end.clusters[key.cluster]
-    place = servers or ",".join(cluster.bootstrap_servers)
-    if not place:
-        raise click.UsageError(
-            f"the checkpoint does not say where cluster {key.cluster} is; expected --bootstrap-servers"
-        )
     position = batch.end.splits[key].position or 0
     stand = Stand(source, key.cluster, cluster.bootstrap_servers, {(key.topic, key.partition): position})
     notes: list[str] = []
-    logs = logs_of(stand, place, settings, notes)
+    logs = logs_of(stand, servers_of(stand, servers), settings, notes)
     end = logs[0].end if logs else None
     if end is None:
         raise click.ClickException("; ".join(notes) or f"the log of {key} is not known: its leader did not answer")

@@ -8,7 +8,7 @@ import time
 import click
 
 from evensplit.checkpoint.checkpoint import read_checkpoint
-from evensplit.checkpoint.edits import last_edit, undo_edit
+from evensplit.checkpoint.edits import edits_of_newest, last_edit, undo_edit
 from evensplit.checkpoint.look import look
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.repair.carry_out import checkpoint_argument, hindrances
@@ -38,7 +38,9 @@ def undo(checkpoint: Place, yes: bool, assume_stopped: bool, form: str) -> None:
     seen = look(checkpoint)
     found = read_checkpoint(checkpoint)
     record = last_edit(found)
-    obstacles = hindrances(found, seen, round(time.time() * 1000), assume_stopped)
+    obstacles: list[str] = []
+    if not assume_stopped:
+        obstacles = hindrances(found, seen, edits_of_newest(found), round(time.time() * 1000))
     written = yes and not obstacles
     if written:
         undo_edit(found, seen, record)
