@@ -13,6 +13,7 @@ from evensplit.core.machine.events import (
 )
 from evensplit.core.machine.skipped_records import is_unsaid, uncompared
 from evensplit.core.model import Range, Split
+from evensplit.core.repair.edit import Told, open_batch, skip
 from evensplit.core.state.settings import DECLARE, FAIL
 from evensplit.core.state.state import EnumeratorState
 from tests.support.enumeration import EAST, ONE, THREE, TWO, Enumeration, running
@@ -138,6 +139,19 @@ def test_a_batch_that_was_done_again_and_is_not_in_the_state_any_more_is_nothing
 def test_only_the_first_batch_of_a_session_takes_up_what_the_state_says() -> None:
     one = restarted()
     assert lost(one, polled(14), BatchOpened(polls=6), polled(19, number=7)) == [aged(ONE, 10, 14, 4, BEFORE_RESTART)]
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["in a batch that is not done", "in one of its own"])
+def test_what_a_command_left_out_is_no_loss(done: bool) -> None:
+    one = running(1, 1, loss=DECLARE)
+    start = one.checkpoint()
+    one.tell(BatchOpened(), BatchPlanned({ONE: 20}))
+    batch = open_batch(start, one.checkpoint(), done=done)
+    first = 20 if done else 15
+    one.restart(skip(batch, ONE, first, 30, Told("skip", "east/t/0", 1)), loss=DECLARE)
+    one.tell(TimePassed(2000), BatchOpened(polls=5))
+    assert one.state.edits == ()
+    assert lost(one, polled(30)) == [aged(ONE, 10, 30, first - 10, BEFORE_RESTART)]
 
 
 def test_what_lies_beyond_the_position_is_not_said_again_and_again(done: Enumeration) -> None:

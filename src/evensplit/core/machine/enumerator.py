@@ -207,6 +207,7 @@ def _batch_opened(transaction: Transaction, event: BatchOpened) -> None:
     identified = {name: since for name, since in session.identified.items() if since > durable}
     transaction.tell(declared=declared, open=True, previous_owners={}, identified=identified)
     note_read(transaction, event)
+    transaction.edits = ()
 
 
 def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:

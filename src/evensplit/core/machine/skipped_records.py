@@ -25,7 +25,8 @@ def note_planned(transaction: Transaction, ranges: Sequence[Range]) -> None:
 def note_read(transaction: Transaction, event: BatchOpened) -> None:
     """The tasks of the batch before have read: only polls that are sent from now on say whether all was there.
 
-    In a new session, the state says what its last batch read. A batch that this process had done again is noted first.
+    In a new session, the state says what its last batch read: all up to the position but what a command left out. A
+    batch that this process had done again is noted first.
     """
     session = transaction.session
     waiting = {
@@ -40,8 +41,9 @@ def note_read(transaction: Transaction, event: BatchOpened) -> None:
     if transaction.session.loss == DECLARE:
         again = [part for part in event.repeated if part.split in transaction.splits]
         _note(transaction, again, HandedOut.EARLIER, polls=event.polls)
+    left_out = (Range(split, at, to) for edit in transaction.edits for split, at, to in edit.jumps if to > at)
     known: dict[SplitId, list[Range]] = {}
-    for part in event.repeated:
+    for part in (*event.repeated, *left_out):
         known.setdefault(part.split, []).append(part)
     restored = [split for split in transaction.splits.values() if split.read_from is not None]
     parts = [part for split in restored for part in _without(split, known.get(split.id, ()))]

@@ -37,6 +37,7 @@ class Transaction:
         self.held = before.held
         self.rated_ms = before.rated_ms
         self.rate_moves = before.rate_moves
+        self.edits = before.edits
         self.session = before.session
         self.effects: list[Effect] = []
         """The orders so far."""
@@ -252,6 +253,7 @@ class Transaction:
             self.held,
             self.rated_ms,
             self.rate_moves,
+            self.edits,
             session=self.session,
         )
 
