@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from evensplit.core.batch.plan import batch_ranges, offsets_by_split, plan_batch
 from evensplit.core.machine.invariants import check
-from evensplit.core.model import Range, SplitId
+from evensplit.core.model import Cluster, Range, Readable, SplitId
 from evensplit.core.repair.edit import OpenBatch
 from evensplit.core.state.codec import decode, encode
-from evensplit.core.state.edits import Edit, former_names
+from evensplit.core.state.edits import Edit, former_names, readable_called
 from evensplit.core.state.state import EnumeratorState
 
 
@@ -83,10 +84,41 @@ def _untouched(batch: OpenBatch, after: EnumeratorState, edit: Edit) -> Iterator
     differing = [key for key in sorted(frozenset((*expected, *found))) if expected.get(key) != found.get(key)]
     if differing:
         yield f"R1: {', '.join(map(str, differing))} changed, and the edit does not name it"
+    for name, wanted in _others(batch.end, edit).items():
+        if getattr(after, name) != wanted:
+            yield f"R1: {name} is {getattr(after, name)!r}; expected {wanted!r}"
+
+
+def _others(end: EnumeratorState, edit: Edit) -> dict[str, Any]:
+    """What all fields but the splits and the edits are to be after `edit`."""
+    names = former_names([edit])
     same = ("readers", "settings", "generation", "begun", "assigned_readers", "revision", "rated_ms", "rate_moves")
-    for name in same:
-        if getattr(after, name) != getattr(batch.end, name):
-            yield f"R1: {name} went from {getattr(batch.end, name)!r} to {getattr(after, name)!r}"
+    scopes_held = [(one, *one.scope.partition("/")) for one in end.held]
+    return {
+        **{name: getattr(end, name) for name in same},
+        "clusters": {
+            (now := names.get(name, name)): replace(one, id=now)
+            for name, one in end.clusters.items()
+            if Cluster(name) not in edit.dropped
+        },
+        "eligible": {
+            reader: tuple(_called(one, edit) for one in readable) for reader, readable in end.eligible.items()
+        },
+        "losses": tuple(loss._replace(split=_called(loss.split, edit)) for loss in end.losses),
+        "held": tuple(
+            sorted(
+                one._replace(scope=f"{names.get(name, name)}{slash}{rest}") for one, name, slash, rest in scopes_held
+            )
+        ),
+        "reached_ms": None if any(jump.to < jump.at for jump in edit.jumps) else end.reached_ms,
+    }
+
+
+def _called(one: Readable, edit: Edit) -> Any:
+    """The same by its name after `edit`."""
+    for before, after in edit.renamed:
+        one = readable_called(one, before, after)
+    return one
 
 
 def _ranges(batch: OpenBatch, after: EnumeratorState, edit: Edit) -> Iterator[str]:

@@ -1,0 +1,138 @@
+"""The laws R1 to R7: each is broken once by a state that no edit makes, and says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from evensplit.core.model import Cause, ClusterState, Held, Loss, Split, SplitId, Topic
+from evensplit.core.repair import proof
+from evensplit.core.repair.edit import OpenBatch, Told, drop, open_batch, rename_cluster, rewind, skip
+from evensplit.core.repair.proof import check_edit
+from evensplit.core.state.state import EnumeratorState
+
+A, B, C = SplitId("east", "orders", 0), SplitId("east", "orders", 1), SplitId("west", "clicks", 0)
+TOLD = Told("rewind", "--to 2h", 1_700_000_000_000)
+
+
+def state(revision: int, *splits: Split) -> EnumeratorState:
+    return EnumeratorState(
+        2,
+        {name: ClusterState(name, ("host:9092",), False, True) for name in ("east", "west")},
+        MappingProxyType({split.id: split for split in splits}),
+        begun=True,
+        assigned_readers=(0, 1),
+        revision=revision,
+        losses=(Loss(A, Cause.AGED_OUT, 5, 10, 5),),
+        reached_ms=1_600_000_000_000,
+        held=(Held("maxOffsetsPerTrigger", "east/orders"),),
+        eligible=MappingProxyType({1: (Topic("east", "orders"), C)}),
+    )
+
+
+START = state(7, Split(A, "t", 100, owner=0), Split(B, "t", 50, owner=1), Split(C, "u", 5, owner=0))
+END = state(8, Split(A, "t", 200, owner=0), Split(B, "t", 50, owner=1), Split(C, "u", 9, owner=0))
+OPEN = open_batch(START, END, done=False)
+
+
+def with_split(of: EnumeratorState, key: SplitId, **change: Any) -> EnumeratorState:
+    return replace(of, splits=MappingProxyType({**of.splits, key: of.splits[key]._replace(**change)}))
+
+
+def laws_broken(batch: OpenBatch, after: EnumeratorState) -> list[str]:
+    return sorted({said.partition(":")[0] for said in check_edit(batch, after)})
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        rewind(OPEN, {A: 20, C: 0}, TOLD),
+        skip(OPEN, A, 150, 260, TOLD),
+        drop(OPEN, Topic("west", "clicks"), TOLD),
+        rename_cluster(OPEN, "east", "north", TOLD),
+    ],
+    ids=["rewind", "skip", "drop", "rename"],
+)
+def test_what_the_edits_make_breaks_none(after: EnumeratorState) -> None:
+    assert check_edit(OPEN, after) == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"clusters": {"east": END.clusters["east"]}},
+        {"clusters": {**END.clusters, "east": replace(END.clusters["east"], kafka_id="x")}},
+        {"losses": ()},
+        {"held": ()},
+        {"reached_ms": 7},
+        {"eligible": MappingProxyType({})},
+        {"readers": 3},
+        {"rated_ms": 7},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_the_edit_does_not_name_is_as_it_was(change: dict[str, Any]) -> None:
+    after = replace(rewind(OPEN, {A: 20}, TOLD), **change)
+    assert "R1" in laws_broken(OPEN, after)
+    (name,) = change
+    assert any(said.startswith(f"R1: {name} is ") for said in check_edit(OPEN, after))
+
+
+def test_a_split_that_the_edit_does_not_name_is_as_it_was() -> None:
+    after = with_split(rewind(OPEN, {A: 20}, TOLD), B, owner=0)
+    assert check_edit(OPEN, after) == (f"R1: {B} changed, and the edit does not name it",)
+
+
+def test_a_name_that_is_left_behind_is_seen() -> None:
+    after = replace(rename_cluster(OPEN, "east", "north", TOLD), held=END.held, losses=END.losses)
+    said = check_edit(OPEN, after)
+    assert [one.split(" is ")[0] for one in said if one.startswith("R1")] == ["R1: losses", "R1: held"]
+
+
+def test_the_batch_reads_what_it_was_to_read() -> None:
+    after = skip(OPEN, A, 150, 260, TOLD)
+    less = replace(after, edits=(replace(after.edits[-1], jumps=(after.edits[-1].jumps[0]._replace(at=140),)),))
+    assert "R2" not in laws_broken(OPEN, after)
+    assert "R2" in laws_broken(OPEN, with_split(after, A, position=270))
+    assert laws_broken(OPEN, less) == [], "an edit that says so may leave out more"
+    assert "R2" in laws_broken(OPEN, with_split(rewind(OPEN, {A: 20}, TOLD), C, position=8))
+
+
+def test_no_offset_is_read_twice_in_a_batch() -> None:
+    assert "R3" in laws_broken(OPEN, with_split(rewind(OPEN, {A: 150}, TOLD), A, position=180))
+
+
+def test_splits_go_on_where_the_edit_says() -> None:
+    assert "R4" in laws_broken(OPEN, with_split(rewind(OPEN, {A: 20}, TOLD), A, position=21))
+    dropped = drop(OPEN, Topic("west", "clicks"), TOLD)
+    back = replace(dropped, splits=MappingProxyType({**dropped.splits, C: END.splits[C]}))
+    assert "R4" in laws_broken(OPEN, back)
+
+
+def test_each_offset_is_in_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = proof.plan_batch
+
+    def short(start: EnumeratorState, end: EnumeratorState) -> Any:
+        found = plan(start, end)
+        return replace(found, readers=found.readers[:1])
+
+    monkeypatch.setattr(proof, "plan_batch", short)
+    two = open_batch(START, with_split(END, B, position=60), done=False)
+    assert laws_broken(two, rewind(two, {A: 20}, TOLD)) == ["R5"]
+
+
+def test_what_is_written_is_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    decode = proof.decode
+    monkeypatch.setattr(proof, "decode", lambda body: replace(decode(body), revision=9))
+    assert laws_broken(OPEN, rewind(OPEN, {A: 20}, TOLD)) == ["R6"]
+
+
+def test_no_law_of_states_is_broken_that_was_not_before() -> None:
+    after = with_split(rewind(OPEN, {A: 20}, TOLD), A, read_from=30)
+    assert "R7" in laws_broken(OPEN, after)
+    broken = with_split(END, B, read_from=60)
+    batch = OpenBatch(START, broken, False)
+    assert laws_broken(batch, rewind(batch, {A: 20}, TOLD)) == []
