@@ -68,6 +68,7 @@ def test_with_yes_the_query_goes_on_there_and_why_tells_it(place: Path) -> None:
     assert "1 partition goes back" in told
 
 
+@pytest.mark.usefixtures("kafka")
 def test_a_query_that_seems_to_run_hinders(place: Path) -> None:
     put(place / "commits" / "2", b"v1\n{}")
     (place / "commits" / "2").touch()
@@ -140,7 +141,8 @@ def test_what_cannot_be_skipped(place: Path, what: str, code: int, said: str) ->
     assert said in invoke("skip", place, what, code=code)[1]
 
 
-def test_two_sources_of_one_topic_have_to_be_told_apart(tmp_path: Path) -> None:
+def test_two_sources_of_one_topic_have_to_be_told_apart(tmp_path: Path, kafka: FakeKafka) -> None:
+    kafka.fail_with(ClusterUnreachable("default", "down"))
     place = checkpoint(tmp_path / "x", *[lines(one) * 2 for one in states()], committed=2)
     for source in ("0", "1"):
         put(place / "sources" / source / "0", b"\0v1\n{}")
