@@ -8,10 +8,8 @@ offset log, and counts for nothing.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,29 +31,13 @@ from evensplit.checkpoint.offset_file import object_in
 from evensplit.checkpoint.places.place import Place
 from evensplit.core.json_text import parse_json
 from evensplit.core.repair.edit import OpenBatch, open_batch
+from evensplit.core.repair.records import Record, digest, made_by
 from evensplit.core.state.codec import encode
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError, CheckpointForeign, EditRefused
 
 DIRECTORY = "evensplit-edits"
 _WATERMARK, _TIME = "batchWatermarkMs", "batchTimestampMs"
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One edit, as it is kept beside the offset log."""
-
-    number: int
-    """From 1, in the order in which edits were made."""
-    line: str
-    """The command, without the checkpoint."""
-    at_ms: int
-    batch: int
-    """The batch that it is in."""
-    before: str | None
-    """The offset file of that batch as it was; None: there was none."""
-    after: str
-    """SHA-256 of the file with the edit."""
 
 
 def batch_number(checkpoint: Checkpoint) -> int:
@@ -165,7 +147,7 @@ def last_edit(checkpoint: Checkpoint) -> Record:
     newest = checkpoint.newest.number
     for record in reversed(_records(checkpoint.path)):
         path = checkpoint.path / "offsets" / str(record.batch)
-        if record.batch <= newest and is_there(path) and _digest(read_bytes(path)) == record.after:
+        if record.batch <= newest and is_there(path) and digest(read_bytes(path)) == record.after:
             raise EditRefused(
                 f"the last edit, `{record.line}`, is in batch {record.batch}, and a query has gone on from it: its "
                 f"last batch is {newest}{'' if checkpoint.replays else ', which is done'}. Expected a checkpoint as "
@@ -202,16 +184,7 @@ def without_own(checkpoint: Checkpoint, seen: Seen, edits: Sequence[Record]) -> 
 
 def edits_of_newest(checkpoint: Checkpoint) -> list[Record]:
     """The edits that made the newest offset file what it is, the last one first."""
-    digest = _digest(checkpoint.newest.text.data)
-    found: list[Record] = []
-    for record in reversed(_records(checkpoint.path)):
-        if (record.batch, record.after) != (checkpoint.newest.number, digest):
-            continue
-        found.append(record)
-        if record.before is None:
-            break
-        digest = _digest(record.before.encode())
-    return found
+    return made_by(_records(checkpoint.path), checkpoint.newest.number, checkpoint.newest.text.data)
 
 
 def _records(path: Place) -> list[Record]:
@@ -246,7 +219,7 @@ def _record(checkpoint: Checkpoint, data: bytes, line: str, now_ms: int) -> Reco
     directory = checkpoint.path / DIRECTORY
     last = max(numbers_in(directory), default=0) if is_directory(directory) else 0
     before = checkpoint.newest.text.data.decode() if checkpoint.replays else None
-    return Record(last + 1, line, now_ms, batch_number(checkpoint), before, _digest(data))
+    return Record(last + 1, line, now_ms, batch_number(checkpoint), before, digest(data))
 
 
 def _text(record: Record) -> bytes:
@@ -258,10 +231,6 @@ def _text(record: Record) -> bytes:
         "after": record.after,
     }
     return json.dumps(document).encode()
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _committed(checkpoint: Checkpoint) -> Mapping[str, Any]:

@@ -17,7 +17,6 @@ from rich.text import Text
 
 from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
 from evensplit.checkpoint.edits import (
-    Record,
     batch_number,
     edits_of_newest,
     is_made_by_edit,
@@ -33,6 +32,7 @@ from evensplit.checkpoint.places.place import Place
 from evensplit.cli.usage import PLACE, cell, form_option
 from evensplit.core.repair.edit import OpenBatch, Told
 from evensplit.core.repair.proof import Consequence, check_edit, consequences
+from evensplit.core.repair.records import Record
 from evensplit.core.state.edits import Edit
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted, plain

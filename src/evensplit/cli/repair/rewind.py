@@ -14,15 +14,16 @@ from evensplit.cli.repair.carry_out import Outcome, begin, checkpoint_argument, 
 from evensplit.cli.repair.scope import parse_scopes
 from evensplit.cli.repair.where import (
     Where,
+    kept_ends,
     moment,
     parse_where,
-    targets_of_batch,
     targets_of_cluster,
     targets_of_offsets,
 )
 from evensplit.cli.usage import ending
 from evensplit.core.model import Readable, SplitId, scopes
 from evensplit.core.repair.edit import OpenBatch, rewind
+from evensplit.core.repair.places import rewindable, targets_of_batch, within
 from evensplit.core.state.edits import scope_text
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
@@ -108,14 +109,12 @@ def rewind_command(
 def _wanted(batch: OpenBatch, only: Sequence[Readable], *, several: bool) -> list[SplitId]:
     """The splits that may go back. Raises EditRefused for a scope in which there are none, unless there are `several`
     sources, of which another one may have some."""
-    there = [
-        key for key, split in batch.end.splits.items() if split.position is not None and split.removed_at_ms is None
-    ]
+    there = rewindable(batch)
     empty = [scope_text(one) for one in only if not any(one in scopes(key) for key in there)]
     if empty and not several:
         topics = list(dict.fromkeys(f"{key.cluster}/{key.topic}" for key in there))
         raise EditRefused(f"--only names {', '.join(empty)}, of which the query reads nothing; it reads {some(topics)}")
-    return [key for key in there if not only or any(one in scopes(key) for one in only)]
+    return within(there, only)
 
 
 def _targets(
@@ -147,7 +146,7 @@ def _targets(
             )
         return found
     if where.batch is not None:
-        targets = targets_of_batch(where.batch, outcome.checkpoint, source, wanted)
+        targets = targets_of_batch(where.batch, kept_ends(outcome.checkpoint, source), wanted)
     else:
         targets = targets_of_offsets(where, wanted)
     if servers:

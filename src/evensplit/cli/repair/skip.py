@@ -15,9 +15,9 @@ from evensplit.cli.history.why import Wanted, parse_split
 from evensplit.cli.live.connection_options import kafka_options, logs_of, reaching, said_of, servers_of
 from evensplit.cli.repair.carry_out import Outcome, begin, checkpoint_argument, editing, finish, make_edit
 from evensplit.cli.usage import ending
-from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.model import SplitId
 from evensplit.core.repair.edit import OpenBatch, skip
+from evensplit.core.repair.places import check_in_log, unread
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
 from evensplit.errors import EditRefused
@@ -97,7 +97,7 @@ def skip_command(
             return None
         ask = partial(_log_end, batch, source, key, places.get(source), settings[source])
         if wanted.first is None or wanted.last is None:
-            first, to = _unread(batch, key, ask)
+            first, to = unread(batch, key, ask())
         else:
             first, to = wanted.first, wanted.last + 1
             if to > (batch.end.splits[key].position or 0):
@@ -136,17 +136,6 @@ def _splits(outcome: Outcome, wanted: Wanted, chosen: tuple[str, ...]) -> dict[s
     return there
 
 
-def _unread(batch: OpenBatch, key: SplitId, ask: Callable[[], int]) -> tuple[int, int]:
-    """From the first unread offset to the end of the log. Raises what `ask` raises."""
-    split = batch.end.splits[key]
-    end, position = ask(), split.position or 0
-    end = end if split.stop is None else min(end, split.stop)
-    begin = min([position, *(part.start for part in batch_ranges(batch.start, batch.end) if part.split == key)])
-    if end <= begin:
-        raise EditRefused(f"{key} has nothing unread: its log ends at offset {end}, and {begin} is the next one")
-    return begin, end
-
-
 def _compare(outcome: Outcome, key: SplitId, to: int, ask: Callable[[], int]) -> None:
     """Raise EditRefused if the log ends before `to`: the query would wait for offsets that it has passed."""
     try:
@@ -157,8 +146,7 @@ def _compare(outcome: Outcome, key: SplitId, to: int, ask: Callable[[], int]) ->
             "for a loss"
         )
         return
-    if end < to:
-        raise EditRefused(f"partition {key}: its log ends at offset {end}; expected offsets to skip before that")
+    check_in_log(key, to, end)
 
 
 def _log_end(batch: OpenBatch, source: str, key: SplitId, servers: str | None, settings: Mapping[str, str]) -> int:

@@ -13,7 +13,6 @@ import click
 from evensplit.checkpoint.checkpoint import Checkpoint
 from evensplit.checkpoint.migration import cluster_of, states_of
 from evensplit.cli.live.log_ends import ask_logs, connected, topics_of
-from evensplit.core.batch.plan import beginning
 from evensplit.core.json_text import parse_json
 from evensplit.core.model import SplitId
 from evensplit.core.state.offset_strategies import (
@@ -30,7 +29,7 @@ from evensplit.core.state.offset_strategies import (
     resolve,
 )
 from evensplit.core.state.spark_offsets import parse_positions
-from evensplit.core.state.state import EnumeratorState, as_named, renamed_between
+from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import short
 from evensplit.errors import EditRefused
 from evensplit.kafka.options.client import ClientSettings
@@ -134,38 +133,10 @@ def targets_of_offsets(where: Where, wanted: Sequence[SplitId]) -> dict[SplitId,
     return found
 
 
-def targets_of_batch(number: int, checkpoint: Checkpoint, source: str, wanted: Sequence[SplitId]) -> dict[SplitId, int]:
-    """Where batch `number` began in each of `wanted`, or where what is newer began.
-
-    Raises EditRefused if Spark has not kept it.
-    """
+def kept_ends(checkpoint: Checkpoint, source: str) -> dict[int, EnumeratorState]:
+    """Batch -> where it ends, of those that Spark has kept."""
     states = states_of(checkpoint, source, cluster_of(checkpoint, source))
-    ends = {checkpoint.batches[place].number: state for place, state in states.items()}
-    oldest, newest = min(ends), max(ends)
-    first = oldest if oldest == 0 else oldest + 1
-    if not first <= number <= newest + 1 or (number and number - 1 not in ends):
-        raise EditRefused(
-            f"where batch {number} began is not known: of the batches that Spark has kept, {first} to {newest} can be "
-            "rewound to. For what was before, say a time or offsets"
-        )
-    last = ends.get(number - 1, EnumeratorState())
-    found = {key: split.position for key, split in last.splits.items() if split.position is not None}
-    for later in sorted(one for one in ends if one >= number):
-        found = _followed(found, last, ends[later])
-        last = ends[later]
-    return {key: found[key] for key in wanted if key in found}
-
-
-def _followed(found: Mapping[SplitId, int], last: EnumeratorState, state: EnumeratorState) -> dict[SplitId, int]:
-    """`found` by the names in `state`, and where what is new there began: splits, or topics that were created anew."""
-    names, known = renamed_between(last, state), as_named(last, state)
-    after = {key._replace(cluster=names.get(key.cluster, key.cluster)): at for key, at in found.items()}
-    for key, split in state.splits.items():
-        former = known.get(key)
-        is_new = former is None or former.position is None or former.is_other(split.topic_id)
-        if is_new and split.position is not None:
-            after[key] = beginning(last, state, key)
-    return after
+    return {checkpoint.batches[place].number: state for place, state in states.items()}
 
 
 def moment(strategy: Strategy, now_ms: int) -> int | None:

@@ -1,0 +1,75 @@
+"""Where an edit may lead: what can be rewound, where a batch began, and what is unread of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from evensplit.core.batch.plan import batch_ranges, beginning
+from evensplit.core.model import Readable, SplitId, scopes
+from evensplit.core.repair.edit import OpenBatch
+from evensplit.core.state.state import EnumeratorState, as_named, renamed_between
+from evensplit.errors import EditRefused
+
+
+def rewindable(batch: OpenBatch) -> list[SplitId]:
+    """The splits that may go back, ascending."""
+    return [
+        key for key, split in batch.end.splits.items() if split.position is not None and split.removed_at_ms is None
+    ]
+
+
+def within(keys: Sequence[SplitId], only: Sequence[Readable]) -> list[SplitId]:
+    """Those of `keys` that are in one of the scopes `only`; all of them where it has none."""
+    return [key for key in keys if not only or any(one in scopes(key) for one in only)]
+
+
+def targets_of_batch(number: int, ends: Mapping[int, EnumeratorState], wanted: Sequence[SplitId]) -> dict[SplitId, int]:
+    """Where batch `number` began in each of `wanted`, or where what is newer began.
+
+    Args:
+        ends: batch -> the state that it ends at, as far as batches are kept; not empty.
+
+    Raises EditRefused if it is not known.
+    """
+    oldest, newest = min(ends), max(ends)
+    first = oldest if oldest == 0 else oldest + 1
+    if not first <= number <= newest + 1 or (number and number - 1 not in ends):
+        raise EditRefused(
+            f"where batch {number} began is not known: of the batches that Spark has kept, {first} to {newest} can be "
+            "rewound to. For what was before, say a time or offsets"
+        )
+    last = ends.get(number - 1, EnumeratorState())
+    found = {key: split.position for key, split in last.splits.items() if split.position is not None}
+    for later in sorted(one for one in ends if one >= number):
+        found = _followed(found, last, ends[later])
+        last = ends[later]
+    return {key: found[key] for key in wanted if key in found}
+
+
+def _followed(found: Mapping[SplitId, int], last: EnumeratorState, state: EnumeratorState) -> dict[SplitId, int]:
+    """`found` by the names in `state`, and where what is new there began: splits, or topics that were created anew."""
+    names, known = renamed_between(last, state), as_named(last, state)
+    after = {key._replace(cluster=names.get(key.cluster, key.cluster)): at for key, at in found.items()}
+    for key, split in state.splits.items():
+        former = known.get(key)
+        is_new = former is None or former.position is None or former.is_other(split.topic_id)
+        if is_new and split.position is not None:
+            after[key] = beginning(last, state, key)
+    return after
+
+
+def unread(batch: OpenBatch, key: SplitId, log_end: int) -> tuple[int, int]:
+    """From the first unread offset of a known split to the end of its log. Raises EditRefused if that is nothing."""
+    split = batch.end.splits[key]
+    position = split.position or 0
+    end = log_end if split.stop is None else min(log_end, split.stop)
+    begin = min([position, *(part.start for part in batch_ranges(batch.start, batch.end) if part.split == key)])
+    if end <= begin:
+        raise EditRefused(f"{key} has nothing unread: its log ends at offset {end}, and {begin} is the next one")
+    return begin, end
+
+
+def check_in_log(key: SplitId, to: int, log_end: int) -> None:
+    """Raise EditRefused if the log ends before `to`: the query would wait for offsets that it has passed."""
+    if log_end < to:
+        raise EditRefused(f"partition {key}: its log ends at offset {log_end}; expected offsets to skip before that")

@@ -1,0 +1,52 @@
+"""Which edits of a checkpoint can be taken back: those that made its newest offset file what it is, and no others.
+
+A record of an edit that was never made, or is taken back, does not fit the offset log, and counts for nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One edit, as it is kept beside the offset log."""
+
+    number: int
+    """From 1, in the order in which edits were made."""
+    line: str
+    """The command, without the checkpoint."""
+    at_ms: int
+    batch: int
+    """The batch that it is in."""
+    before: str | None
+    """The offset file of that batch as it was; None: there was none."""
+    after: str
+    """SHA-256 of the file with the edit."""
+
+
+def digest(data: bytes) -> str:
+    """What a record has of the file `data`."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def made_by(records: Sequence[Record], batch: int, data: bytes) -> list[Record]:
+    """The edits that made the newest offset file what it is, the last one first.
+
+    Args:
+        records: all that are kept, in the order of their numbers.
+        batch: the number of the newest offset file.
+        data: what is in it.
+    """
+    made = digest(data)
+    found: list[Record] = []
+    for record in reversed(records):
+        if (record.batch, record.after) != (batch, made):
+            continue
+        found.append(record)
+        if record.before is None:
+            break
+        made = digest(record.before.encode())
+    return found
