@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from evensplit.core.model import Loss, Range, SplitId
 from evensplit.core.state.codec import SIGNATURE, VERSION
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError, CheckpointForeign, CheckpointVersionUnknown
+from evensplit.testing.sim.edits.deliveries import Deliveries, Given, given
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.oracle.plan_laws import check_plan, check_tasks
 from evensplit.testing.sim.oracle.splits import Model
@@ -44,6 +45,18 @@ class Entry:
     again: tuple[Range, ...]
     committed: bool = False
     owed: tuple[Loss, ...] = ()
+    number: int = 0
+    """That of its batch."""
+    given: Given = ()
+    """What its tasks have read, and those of batches before it that are not in the log."""
+    passed: tuple[Range, ...] = ()
+    """What had been read by the time that its batch was planned, and was not to be read by it any more."""
+    passed_again: tuple[Range, ...] = ()
+    """The same if it is planned again."""
+    made: bool = False
+    """It is the work of a command, and not of a query."""
+    before_edit: Entry | None = None
+    """What was in its place before that command; None: nothing."""
 
 
 class Checkpoints:
@@ -53,6 +66,8 @@ class Checkpoints:
         self._rules = rules
         self.entries: list[Entry] = []
         self.planned: Entry | None = None
+        self.deliveries = Deliveries()
+        self._unlogged: Given = ()
         self._declared: list[Loss] = []
 
     @property
@@ -62,7 +77,17 @@ class Checkpoints:
 
     def restored(self) -> None:
         """A process begins with the newest entry."""
-        self.planned, self._declared = self.last, []
+        self.planned, self._declared, self._unlogged = self.last, [], ()
+        self.deliveries.begin(entry.given for entry in self.entries)
+
+    def done(self, entry: Entry, parts: Iterable[Range], *, again: bool) -> None:
+        """The tasks of a batch have read these `parts`; `again`: another process had planned it. S21"""
+        entry.committed = True
+        read = given([*parts, *(entry.passed_again if again else entry.passed)], entry.model)
+        self.deliveries.read(read, entry.model)
+        self._unlogged += read
+        if entry is self.last:
+            entry.given, self._unlogged = self._unlogged, ()
 
     def write(self, state: EnumeratorState, text: str, model: Model, reports: Reports, *, logged: bool = True) -> Entry:
         """Write the end of a batch down, unless it is not `logged`: then the next one is planned all the same.
@@ -80,7 +105,8 @@ class Checkpoints:
         before = self.planned
         if before is not None and (before.state == state) != (before.text == text):
             raise Broken("S16", "the offset's bytes and the state do not change together")
-        ranges, again = self._expected(before, state, model), self._expected(self.last, state, model)
+        ranges, passed = self._expected(before, state, model)
+        again, passed_again = self._expected(self.last, state, model)
         self._declared += model.undeclared
         for loss in self._declared:
             if loss not in state.losses:
@@ -89,30 +115,51 @@ class Checkpoints:
         for loss in Counter(state.losses) - Counter(known):
             raise Broken("S9", f"{loss} is declared, and was never reported, or not so often", loss.split)
         model.undeclared.clear()
-        entry = Entry(text, back, model.copy(), reports, ranges, again)
+        entry = Entry(text, back, model.copy(), reports, ranges, again, passed=passed, passed_again=passed_again)
+        entry.number = 0 if before is None else before.number + 1
         self._plan(ranges, EnumeratorState() if before is None else before.state, back)
         self._plan(again, EnumeratorState() if self.last is None else self.last.state, back)
         self.planned = entry
         if logged:
             self.entries.append(entry)
             self._declared.clear()
-        del self.entries[:-KEPT]
+        self._forget()
         return entry
 
-    def _expected(self, before: Entry | None, state: EnumeratorState, model: Model) -> tuple[Range, ...]:
+    def put(self, entry: Entry, *, new: bool) -> None:
+        """A command writes the newest entry, in place of the last one unless it is `new`. S10, S11, S15"""
+        if self.read(entry.text) != entry.state:
+            raise Broken("S10", "an edited state is not what its offset says")
+        if not new:
+            self.entries.pop()
+        before = self.last
+        self._plan(entry.again, EnumeratorState() if before is None else before.state, entry.state)
+        self.entries.append(entry)
+        self._forget()
+
+    def _forget(self) -> None:
+        for entry in self.entries[:-KEPT]:
+            self.deliveries.fold(entry.given)
+        del self.entries[:-KEPT]
+
+    def _expected(
+        self, before: Entry | None, state: EnumeratorState, model: Model
+    ) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
         """The ranges from `before` to `state` by the model log: each goes on where the split was in the same run of
-        offsets, or begins where the run did. What is to be read no longer has been read up to where it stands.
+        offsets, or begins where the run did. What is to be read no longer has been read up to where it stands: that
+        comes second.
         """
         read: dict[int, int] = {}
         if before is not None:
             read = {number: before.model.marks[key] for key, (number, _) in before.model.runs.items()}
         ranges: list[Range] = []
+        passed: list[Range] = []
         for key, end in sorted(model.marks.items()):
             number, begin = model.runs[key]
             begin = read.get(number, begin)
-            if begin != end and state.splits[key].removed_at_ms is None:
-                ranges.append(Range(key, begin, end))
-        return tuple(ranges)
+            if begin != end:
+                (ranges if state.splits[key].removed_at_ms is None else passed).append(Range(key, begin, end))
+        return tuple(ranges), tuple(passed)
 
     def replay(self, entry: Entry, before: Entry | None) -> BatchPlan:
         """The tasks of a batch again, from what the offset log holds."""
@@ -162,7 +209,8 @@ class Checkpoints:
             said.append("the checkpoint does not say among whom owners were dealt")
             state, model.assigned_readers = replace(state, assigned_readers=()), ()
         lean = self.write(state, dump(self._rules.encode(state)), model, entry.reports)
-        lean.committed, lean.owed = True, tuple(loss for loss in entry.owed if loss.split not in lacking)
+        self.done(lean, lean.ranges, again=False)
+        lean.owed = tuple(loss for loss in entry.owed if loss.split not in lacking)
         return lean, said
 
     def read(self, text: str) -> EnumeratorState:

@@ -63,6 +63,8 @@ class Driver(Host):
         # What only the process that died knew to be lost, its readers have not heard of either.
         undeclared = bool(sim.model.undeclared)
         reset = self._go_back() or undeclared
+        # What readers report is part of a checkpoint, too, and an edit leaves nothing of it.
+        reset = self._edit() or reset
         if reset:
             sim.network.flush()
             sim.readers.history.clear()
@@ -113,6 +115,7 @@ class Driver(Host):
 
     def _batch(self) -> Iterator[None]:
         sim, random = self._sim, self._random
+        self._is_stopped()
         self._time()
         self._change()
         yield
@@ -293,7 +296,7 @@ class Driver(Host):
             self._sim.note("a task misses records, and the run ends; it is started again, with losses to be declared")
             self.loss = DECLARE
             raise DriverDied
-        entry.committed = True
+        self.checkpoints.done(entry, ranges, again=again)
         self._tell_sizes(ranges, self._told_sizes)
         self._sim.readers.committed(entry.model.marks)
         self._expire(entry)

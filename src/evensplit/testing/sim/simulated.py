@@ -18,6 +18,7 @@ from evensplit.spark.task.telling import Sized
 from evensplit.testing.sim.bounds.chosen import COUNTED, record_bytes
 from evensplit.testing.sim.bounds.names import CLUSTERS, TOPICS
 from evensplit.testing.sim.checkpoints import Checkpoints, Entry
+from evensplit.testing.sim.edits.operator import Operator
 from evensplit.testing.sim.lookout import Lookout
 from evensplit.testing.sim.oracle.splits import Model
 from evensplit.testing.sim.profile import Profile
@@ -33,6 +34,7 @@ class DriverDied(Exception):
 class Simulated(Protocol):
     """One run. See `Simulation`."""
 
+    seed: int
     rules: Rules
     profile: Profile
     faults: frozenset[str]
@@ -105,6 +107,7 @@ class Host:
         self.frozen = False
         """Hardly any time passes."""
         self.lookout = Lookout(simulation.world, profile, random)
+        self.operator = Operator(simulation.seed, simulation.rules, simulation.world, self.checkpoints, simulation.note)
 
     def run(self) -> Iterator[None]:
         """One process: restore, then batch after batch. It ends by `DriverDied` only.
@@ -139,6 +142,16 @@ class Host:
         del entries[-random.randint(1, len(entries) - 2) :]
         self._sim.note("an older checkpoint is restored, and its output with it")
         return True
+
+    def _edit(self) -> bool:
+        """Perhaps the checkpoint is edited, as no process is on it; whether that was done."""
+        return self._profile.edited and not self.still and self.operator.visit()
+
+    def _is_stopped(self) -> None:
+        """Perhaps an operator stops the query, and edits its checkpoint then."""
+        if self._profile.edited and not self.still and self.operator.stops():
+            self._sim.note("the query is stopped")
+            raise DriverDied
 
     def _damage(self) -> None:
         """Perhaps damage the checkpoint, and restore it from a copy."""
@@ -177,4 +190,7 @@ class Host:
     def _expire(self, entry: Entry) -> None:
         """Perhaps records are deleted that every kept checkpoint has read."""
         if "records-expire" in self.faults and self._random.random() < 0.1:
-            self._sim.world.expire(self.checkpoints.entries[0].model.marks, entry.model.known)
+            # What was rewound has not been read since.
+            oldest, marks = self.checkpoints.entries[0].model.marks, entry.model.marks
+            read = {key: min(mark, marks.get(key, mark)) for key, mark in oldest.items()}
+            self._sim.world.expire(read, entry.model.known)

@@ -49,6 +49,8 @@ class Report:
     sessions: int
     largest: int
     checks: dict[str, int]
+    edits: dict[str, int]
+    """Command -> how often it was carried out or, with `refused` after its name, refused."""
 
 
 def simulate(seed: int, events: int = 2_000, rules: Rules | None = None) -> Report:
@@ -113,7 +115,16 @@ class Simulation:
             "S10 S11 S12 S15 to S18 of batches": self.batches,
         }
         return Report(
-            self.seed, self.events, self.digest, names, self.profile, self.batches, self.sessions, self.largest, checks
+            self.seed,
+            self.events,
+            self.digest,
+            names,
+            self.profile,
+            self.batches,
+            self.sessions,
+            self.largest,
+            checks,
+            dict(self.driver.operator.counts),
         )
 
     def _start(self) -> None:

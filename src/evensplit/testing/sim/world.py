@@ -299,16 +299,23 @@ class World:
 
     def _rename(self, cluster: SimCluster) -> str:
         """The metadata has another name for a cluster, which it never had before."""
+        name = self.new_name(cluster)
+        return self.rename(cluster, name) if name else ""
+
+    def new_name(self, cluster: SimCluster) -> str:
+        """A name that a cluster can get, which none ever had before; empty if there is none."""
         names = [name for name in CLUSTERS if name not in self.clusters]
-        if not names or cluster.dropped or not self._profile.logical:
-            return ""
-        self.clusters[names[0]] = SimCluster(
-            names[0], cluster.kafka_id, cluster.topics, cluster.listed, cluster.reachable, older=cluster.older
+        return "" if not names or cluster.dropped or not self._profile.logical else names[0]
+
+    def rename(self, cluster: SimCluster, name: str) -> str:
+        """From now on, the metadata calls a cluster so; says it."""
+        self.clusters[name] = SimCluster(
+            name, cluster.kafka_id, cluster.topics, cluster.listed, cluster.reachable, older=cluster.older
         )
         self.clusters[cluster.id] = SimCluster(cluster.id, self._named(), listed=False, dropped=True)
-        self._renamed[cluster.id] = names[0]
+        self._renamed[cluster.id] = name
         self.version += 1
-        return f"{cluster.id} is called {names[0]} now"
+        return f"{cluster.id} is called {name} now"
 
     def _cut(self, logs: list[Log], *, tail: bool) -> str:
         """A log loses records at one of its ends."""

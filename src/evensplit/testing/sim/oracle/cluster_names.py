@@ -58,6 +58,11 @@ def _is_new(model: Known, name: str) -> bool:
 def _rename(model: Known, was: str, now: str) -> None:
     """A cluster turns out to be one that is known by a name that is not used any more."""
     model.renamed = was, now
+    call(model, was, now)
+
+
+def call(model: Known, was: str, now: str) -> None:
+    """What is known of one name of a cluster is what is known of the other one."""
     for of in (model.known, model.marks, model.stops, model.by_strategy, model.runs, model.ends, model.settled):
         kept: dict[SplitId, Any] = of
         for key in [key for key in kept if key.cluster == was]:
@@ -70,7 +75,8 @@ def _rename(model: Known, was: str, now: str) -> None:
     model.one_log.rename(was, now)
     model.read.rename(was, now)
     model.clusters[now] = model.clusters.pop(was)
-    model.kafka.pop(was)
+    if was in model.kafka:
+        model.kafka[now] = model.kafka.pop(was)
     for of_cluster in (model.heard, model.discoveries, model.observed):
         of_cluster.pop(was, None)
     model.leaving.pop(was, None)

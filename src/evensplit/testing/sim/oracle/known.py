@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from evensplit.core.machine.events import Asked
 from evensplit.core.model import Loss, Split, SplitId
+from evensplit.testing.sim.edits.counts import Counts
 from evensplit.testing.sim.oracle.one_log import OneLog
 from evensplit.testing.sim.oracle.read_ranges import ReadParts
 from evensplit.testing.sim.oracle.topic_ids import TopicIds
@@ -43,7 +44,8 @@ class Known:
     each split with a start, a number that no other run of offsets without a break has, and where the run began.
     `kafka`: what each cluster calls itself. `undeclared`: losses that were noticed since the last batch was planned.
     `settled`: what has been deleted, and what was lost with it is declared. `moved`: when splits moved for the work of
-    readers in the last hour, and how many; None: owners have never been decided by work.
+    readers in the last hour, and how many; None: owners have never been decided by work. `edited`: run -> how much more
+    often its offsets are to be read than once, by edits. `left_out`: run -> what was skipped of it.
 
     Of the session: `missing`: split or cluster -> the last complete answers without it. `listings`: how many complete
     answers the metadata gave, `listed`: the number of the last one. `subscribed`: the topics of clusters whose
@@ -72,6 +74,8 @@ class Known:
     one_log: OneLog = field(default_factory=OneLog)
     settled: dict[SplitId, bool] = field(default_factory=dict)
     moved: tuple[tuple[int, int], ...] | None = None
+    edited: dict[int, Counts] = field(default_factory=dict)
+    left_out: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     missing: dict[SplitId | str, Missed] = field(default_factory=dict)
     listings: int = 0

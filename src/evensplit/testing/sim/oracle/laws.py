@@ -31,6 +31,7 @@ from evensplit.core.machine.events import (
 from evensplit.core.machine.invariants import check, check_step
 from evensplit.core.model import Loss, Split, SplitId, StartBy, matches
 from evensplit.core.state.state import EnumeratorState
+from evensplit.testing.sim.edits.counts import is_within
 from evensplit.testing.sim.failure import Broken
 from evensplit.testing.sim.oracle.balance import Evenness
 from evensplit.testing.sim.oracle.splits import Model
@@ -207,6 +208,7 @@ class Laws:
                 if one not in model.expected or len(reported) != len(model.expected):
                     raise Broken("S9", f"{one[0]} was reported, and nothing was lost", one[0].split)
                 self._declared_once(one[0], step.state)
+                self._not_left_out(one[0])
         if model.void and (step.state.splits is not before.splits or step.state.clusters != before.clusters):
             raise Broken("S15", f"{event} is the answer of another cluster, and was taken in")
         if model.renamed is not None and model.renamed[0] in step.state.clusters:
@@ -224,6 +226,14 @@ class Laws:
             return
         if split.read_from != self.model.read.oldest(self.model.known).get(split.id):
             raise Broken("S9", f"{loss} is declared, and the state says that it is to be compared", split.id)
+
+    def _not_left_out(self, loss: Loss) -> None:
+        """S21: what a command has left out is nothing that tasks could have skipped."""
+        number, _ = self.model.runs.get(loss.split, (-1, 0))
+        left_out, size = self.model.left_out.get(number, ()), loss.offsets_max
+        lost = loss.position, loss.position + (size or 0)
+        if loss.handed_out is not None and size and left_out and is_within(lost, left_out):
+            raise Broken("S21", f"{loss} is declared, and a command has left that out", loss.split)
 
     def _read_from(self, event: BatchPlanned, before: EnumeratorState, after: EnumeratorState) -> None:
         """S9: where losses are declared, a state says what its batch reads, so that another process can look for it.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Mapping, Sequence
+from itertools import combinations, pairwise
 
 from evensplit.core.batch.plan import BatchPlan, ReaderPlan
 from evensplit.core.model import Range, SplitId
@@ -39,7 +39,7 @@ def check_plan(
         raise Broken("S11", f"a batch is planned for readers {readers}, or for one without work")
     parts = [(part, one.reader) for one in plan.readers for part in one.ranges]
     # Parts of a range by ascending readers, so that tasks in the order of readers have its offsets in order.
-    joined = _joined(part for part, _ in parts)
+    joined = _joined([part for part, _ in parts], expected)
     if tuple(joined) != tuple(expected):
         odd = next((part for part in (*joined, *expected) if (part in joined) != (part in expected)), None)
         key = None if odd is None else odd.split
@@ -54,7 +54,7 @@ def check_plan(
     _check_joined(plan, end, joined_max)
     if plan.joined:
         offsets_min = max(offsets_min, joined_max)
-    _check_kind(plan, parts, owners, offsets_min)
+    _check_kind(plan, parts, owners, offsets_min, len(expected))
     if plan.kind == "level" and len(end.assigned_readers) <= SUBSETS_READERS_MAX:
         _check_level(plan, expected, owners, end, offsets_min)
 
@@ -86,7 +86,7 @@ def check_tasks(tasks: Sequence[ReaderPlan], plan: BatchPlan, expected: Sequence
 
 def check_joined(parts: Sequence[Range], expected: Sequence[Range]) -> None:
     """S11: `parts`, in the order of tasks, are `expected`."""
-    if tuple(_joined(parts)) != tuple(expected):
+    if tuple(_joined(parts, expected)) != tuple(expected):
         raise Broken("S11", f"the tasks of a batch read {list(parts)}; expected {list(expected)}")
 
 
@@ -95,8 +95,9 @@ def _check_kind(
     parts: Sequence[tuple[Range, int]],
     owners: Mapping[SplitId, int | None],
     offsets_min: int,
+    whole: int,
 ) -> None:
-    cut = len(parts) - len({part.split for part, _ in parts})
+    cut = len(parts) - whole
     lent = sum(owners[part.split] not in (None, reader) for part, reader in parts)
     alone: dict[int, int] = {}
     for part, reader in parts:
@@ -148,16 +149,21 @@ def _owner(start: EnumeratorState, end: EnumeratorState, key: SplitId) -> int | 
         for name, one in start.clusters.items()
         if kafka_id and one.kafka_id == kafka_id and name not in end.clusters
     ]
+    former += [before for edit in end.edits for before, _ in edit.renamed]
     names = [key, *(key._replace(cluster=name) for name in former)]
     before = [start.splits[name].owner for name in names if name in start.splits]
     owner = next((one for one in (end.splits[key].owner, *before) if one is not None), None)
     return owner if owner is None or owner < end.readers else None
 
 
-def _joined(parts: Iterable[Range]) -> list[Range]:
-    """Parts of one split that follow one another are one; in the order of the splits."""
+def _joined(parts: Sequence[Range], expected: Sequence[Range]) -> list[Range]:
+    """Parts of one split that follow one another are one; in the order of the splits.
+
+    Where a command has left out what is between two ranges of a split, each of them is in order, and no more.
+    """
     by_split: dict[SplitId, list[Range]] = {}
-    for part in parts:
+    edited = [one.split for one, other in pairwise(expected) if one.split == other.split]
+    for part in sorted(parts, key=lambda part: part.start if part.split in edited else 0) if edited else parts:
         own = by_split.setdefault(part.split, [])
         if own and own[-1].end == part.start:
             own[-1] = Range(part.split, own[-1].start, part.end)

@@ -62,6 +62,8 @@ class Model(Known):
             self.one_log.copy(),
             dict(self.settled),
             self.moved,
+            dict(self.edited),
+            dict(self.left_out),
             interval_ms=self.interval_ms,
         )
 
@@ -75,8 +77,12 @@ class Model(Known):
         self.undeclared += [loss for loss, fatal in self.expected if not fatal]
         for effect in effects:
             if type(effect) is Forget:
-                self.known.pop(effect.split, None)
-                self._ended(effect.split)
+                self.forget(effect.split)
+
+    def forget(self, split: SplitId) -> None:
+        """The split is not known any more."""
+        self.known.pop(split, None)
+        self._ended(split)
 
     def _ended(self, split: SplitId) -> None:
         """What is known of the split does not hold any more, except that there is one."""

@@ -16,7 +16,7 @@ from evensplit.core.machine.effects import RefuseCluster, ReportLoss
 from evensplit.core.machine.enumerator import Step
 from evensplit.core.machine.events import BatchPlanned, Event, ParallelismChanged
 from evensplit.core.machine.rebalance import unreadable_splits
-from evensplit.core.model import Loss, Range, Split
+from evensplit.core.model import Loss, Split
 from evensplit.core.state.offset_strategies import Earliest, Latest
 from evensplit.core.state.settings import RATE
 from evensplit.core.state.state import EnumeratorState
@@ -80,6 +80,7 @@ class StreamHost(Host):
     def _restore(self) -> None:
         sim, random, faults, entries = self._sim, self._random, self.faults, self.checkpoints.entries
         self._go_back()
+        self._edit()
         self._change_options()
         self._reader = self._begin_reader()
         if "available-now" in faults and random.random() < 0.3:
@@ -98,7 +99,7 @@ class StreamHost(Host):
         self.owed.restored(entry.owed, entry.state.losses)
         if not entry.committed:
             before = json.loads(entries[-2].text) if len(entries) > 1 else {}
-            self._read(before, entry, entry.again)
+            self._read(before, entry, again=True)
 
     def _begin_reader(self) -> EvenSplitStreamReader:
         options = self._options()
@@ -254,6 +255,7 @@ class StreamHost(Host):
 
     def _batch(self) -> Iterator[None]:
         random = self._random
+        self._is_stopped()
         if self.still and self._limits and self._profile.alignment_ms is not None:
             # Without alignment, Spark asks for everything; with it, only other options do.
             self._sim.note("the query is started again, without limits")
@@ -290,7 +292,7 @@ class StreamHost(Host):
                 self._call(reader.commit, json.loads(before.text))
         self._dies("after writing the offset log")
         yield
-        self._read(start, entry, entry.ranges)
+        self._read(start, entry, again=False)
         self._at = json.loads(text)
         self._dies("after writing the commit log")
 
@@ -302,8 +304,12 @@ class StreamHost(Host):
         self._logged_in = self._sim.sessions
         return first or self._random.random() < 0.4
 
-    def _read(self, start: dict[str, Any], entry: Entry, expected: tuple[Range, ...]) -> None:
-        """The tasks of a batch read `expected`, all of it or, where losses are declared, what is there. S11, S15"""
+    def _read(self, start: dict[str, Any], entry: Entry, *, again: bool) -> None:
+        """The tasks of a batch read what they are to read or, where losses are declared, what of it is there. S11, S15
+
+        `again`: another process had planned it.
+        """
+        expected = entry.again if again else entry.ranges
         end = json.loads(entry.text)
         plans = self._planned(start, end)
         check_joined([part for one in plans for part in one.ranges], expected)
@@ -315,7 +321,7 @@ class StreamHost(Host):
             self._sim.note("a task misses records, and the query ends; it is started again, with losses to be declared")
             self.loss = "declare"
             raise DriverDied
-        entry.committed = True
+        self.checkpoints.done(entry, (part for one in plans for part in one.ranges), again=again)
         if self._limits.bytes:
             self._tell_sizes(expected, self._coordinator.sizes)
         self.owed.skipped(skipped, entry.state.losses)

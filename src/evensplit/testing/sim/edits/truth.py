@@ -1,0 +1,175 @@
+"""What an edit of a checkpoint has to come to, by the oracle's model alone: no code that edits is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from evensplit.core.model import Cluster, Loss, Range, Readable, SplitId, scopes
+from evensplit.testing.sim.checkpoints import Checkpoints, Entry
+from evensplit.testing.sim.edits.counts import Counts, Part, joined, without
+from evensplit.testing.sim.edits.deliveries import Deliveries, wanted
+from evensplit.testing.sim.oracle.cluster_names import call
+from evensplit.testing.sim.oracle.splits import Model
+from evensplit.testing.sim.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A checkpoint with an edit: what has to be known then, what its batch reads, and what tasks have skipped."""
+
+    model: Model
+    parts: Mapping[SplitId, Sequence[Part]]
+    owed: tuple[Loss, ...]
+    again: int = 0
+    """How many offsets are read once more."""
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """What the batch reads, in order."""
+        return tuple(Range(key, *part) for key in sorted(self.parts) for part in joined(self.parts[key]))
+
+
+class Opened:
+    """The newest entry of a checkpoint, whose process has ended, as an edit finds it.
+
+    Each method is a command. It returns what has to come of it, or None where the command has to refuse.
+    """
+
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        entries = checkpoints.entries
+        self.last, self.done = entries[-1], entries[-1].committed
+        self.before: Entry | None = entries[-1] if self.done else entries[-2] if len(entries) > 1 else None
+        self._deliveries: Deliveries = checkpoints.deliveries
+        self.parts: dict[SplitId, list[Part]] = {}
+        for part in () if self.done else self.last.again:
+            self.parts.setdefault(part.split, []).append((part.start, part.end))
+
+    @property
+    def can_be_edited(self) -> bool:
+        """Whether the source has planned a batch."""
+        return self.last.state.begun and self.last.state.readers > 0
+
+    def is_away(self, key: SplitId) -> bool:
+        """Whether a split is not read any more, and its position is kept."""
+        return self.last.state.splits[key].removed_at_ms is not None
+
+    def begin(self, key: SplitId) -> int:
+        """Where the batch that is edited begins."""
+        model = self.last.model
+        number, begin = model.runs[key]
+        if self.before is not None:
+            marks = {one: self.before.model.marks[of] for of, (one, _) in self.before.model.runs.items()}
+            begin = marks.get(number, begin)
+        return min(begin, model.marks[key])
+
+    def _after(
+        self, model: Model, parts: Mapping[SplitId, Sequence[Part]], owed: Iterable[Loss], again: int = 0
+    ) -> Truth:
+        return Truth(model, {key: ones for key, ones in parts.items() if ones}, tuple(owed), again)
+
+    def note(self) -> Truth:
+        """Nothing changes."""
+        return self._after(self.last.model.copy(), self.parts, self.last.owed)
+
+    def rewind(self, targets: Mapping[SplitId, int]) -> Truth | None:
+        """What is beyond its target is read again from there on."""
+        model, back = self.last.model.copy(), dict[SplitId, int]()
+        for key, target in targets.items():
+            mark = model.marks.get(key)
+            if mark is None or self.is_away(key) or mark <= target:
+                continue
+            number, _ = model.runs[key]
+            more = model.edited.get(number, Counts()).plus(Counts((target, mark)))
+            model.edited[number], model.marks[key], back[key] = more, target, mark - target
+            model.one_log.epochs.pop(key, None)
+        owed = [_before(loss, targets[loss.split]) if loss.split in back else loss for loss in self.last.owed]
+        found = self._after(model, self.parts, (one for one in owed if one is not None), sum(back.values()))
+        return found if back else None
+
+    def skip(self, key: SplitId, first: int, to: int) -> Truth | None:
+        """The batch reads what is unread before the range, and what is in it is never read again."""
+        model, parts = self.last.model.copy(), self.parts.get(key, [])
+        mark = model.marks.get(key)
+        if mark is None or self.is_away(key) or not 0 <= first < to:
+            return None
+        finished = self.last.state.splits[key].finished
+        late = not self.done and first > mark
+        if (finished and not parts) or first < self.begin(key) or late or to > model.stops.get(key, to):
+            return None
+        number, begin = model.runs[key]
+        own = Counts((begin, mark))
+        due = wanted(model, number, begin, mark).plus(Counts((mark, max(mark, to))))
+        due.put(first, to, self._deliveries.of(number))
+        model.marks[key] = max(mark, to)
+        model.edited[number] = due.plus(own, -1).plus(Counts((mark, model.marks[key])), -1)
+        model.left_out[number] = (*model.left_out.get(number, ()), (first, to))
+        if model.marks[key] != mark:
+            model.one_log.epochs.pop(key, None)
+        left = list(without(parts, (first, to)))
+        return self._after(
+            model, {**self.parts, key: [*left, *([(mark, first)] if mark < first else [])]}, self.last.owed
+        )
+
+    def drop(self, scope: Readable) -> Truth | None:
+        """What is in the scope is forgotten: seen again, it is new."""
+        model = self.last.model.copy()
+        gone = [key for key in model.known if scope in scopes(key)]
+        is_cluster = isinstance(scope, Cluster) and scope.id in model.clusters
+        if not (gone or is_cluster) or len(gone) == len(model.known):
+            return None
+        for key in gone:
+            model.forget(key)
+        if isinstance(scope, Cluster):
+            model.clusters.pop(scope.id, None)
+            model.kafka.pop(scope.id, None)
+        kept = {key: parts for key, parts in self.parts.items() if key not in gone}
+        return self._after(model, kept, (loss for loss in self.last.owed if loss.split not in gone))
+
+    def rename(self, was: str, now: str) -> Truth | None:
+        """What is known of a cluster is known by another name."""
+        model = self.last.model.copy()
+        if was not in model.clusters or now in model.clusters:
+            return None
+        call(model, was, now)
+
+        def called(key: SplitId) -> SplitId:
+            return key._replace(cluster=now) if key.cluster == was else key
+
+        parts = {called(key): ones for key, ones in self.parts.items()}
+        return self._after(model, parts, (loss._replace(split=called(loss.split)) for loss in self.last.owed))
+
+
+def began(number: int, entries: Sequence[Entry], world: World) -> dict[SplitId, int]:
+    """Where batch `number` began in each split, by the names that clusters have now; where what is newer began.
+
+    One of the entries is of the batch before it, or it is the first one of all.
+    """
+
+    def named(key: SplitId) -> SplitId:
+        return key._replace(cluster=world.name(key.cluster))
+
+    def stands(model: Model) -> dict[SplitId, SplitId]:
+        return {named(key): key for key in model.marks}
+
+    last = next((one.model for one in entries if one.number == number - 1), Model())
+    found = {key: last.marks[of] for key, of in stands(last).items()}
+    for entry in entries:
+        if entry.number < number:
+            continue
+        before, model = stands(last), entry.model
+        for key, of in stands(model).items():
+            former = before.get(key)
+            ids = ("", "") if former is None else (last.known[former], model.known[of])
+            if former is None or (all(ids) and ids[0] != ids[1]):
+                found[key] = model.runs[of][1]
+        last = model
+    return {of: found[key] for key, of in stands(last).items() if key in found}
+
+
+def _before(loss: Loss, target: int) -> Loss | None:
+    """What of a loss lies before the place from which all is read again."""
+    if loss.position >= target:
+        return None
+    size = loss.offsets_max
+    return loss if size is None else loss._replace(offsets_max=min(size, target - loss.position))
