@@ -15,8 +15,10 @@ from evensplit.core.machine.events import (
     ReaderRegistered,
     ReaderRemoved,
     SettingsChanged,
+    TimePassed,
 )
 from evensplit.core.model import Range, SplitId
+from evensplit.core.repair.edit import Told, open_batch, rewind
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.settings import DECLARE, Settings
 from evensplit.core.state.state import EnumeratorState
@@ -125,6 +127,16 @@ def test_what_a_reader_has_read_further_than_the_checkpoint_says_is_not_read_aga
         state=decode(encode(start)),
     )
     assert ranges(start, end) == [Range(SPLIT, 53, 60)]
+
+
+def test_a_split_that_is_rewound_in_its_first_batch_is_sound_in_a_process_before_it_opens_one() -> None:
+    """The state kept where the split began, and not that it had been rewound: it stood before its beginning."""
+    end, _ = run(BatchPlanned({SPLIT: 9}), state=started())
+    batch = open_batch(EnumeratorState(), end, done=False)
+    after = decode(encode(rewind(batch, {SPLIT: 2}, Told("rewind", "", 1))))
+    events = SettingsChanged(), ParallelismChanged(1), TimePassed(1), BatchOpened(), BatchPlanned({SPLIT: 3})
+    later, _ = run(*events, state=after)
+    assert (later.splits[SPLIT].position, later.edits) == (3, ())
 
 
 def test_a_split_whose_end_is_behind_its_start_is_finished_where_it_starts() -> None:

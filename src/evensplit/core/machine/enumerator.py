@@ -201,6 +201,8 @@ def _batch_opened(transaction: Transaction, event: BatchOpened) -> None:
     # Losses since the last batch was planned are declared by the next one.
     declared = tuple((at, loss) for at, loss in session.declared if at > durable)
     transaction.losses = [*(loss for _, loss in declared), *session.undeclared]
+    # They are of the batch before, as the beginnings of splits are.
+    transaction.edits = ()
     for split in list(transaction.splits.values()):
         if split.first is not None and split.since <= durable:
             transaction.put(split._replace(first=None, since=0))
@@ -252,7 +254,7 @@ def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
             if known is not None and known.active:
                 transaction.put(known._replace(record_bytes=learned(known.record_bytes, *event.measured[key])))
     note_planned(transaction, ranges)
-    transaction.revision += 1
+    transaction.revision, transaction.edits = transaction.revision + 1, ()
     transaction.begun = True
     declared = (*session.declared, *((transaction.revision, loss) for loss in session.undeclared))
     transaction.tell(declared=declared, undeclared=(), open=False)

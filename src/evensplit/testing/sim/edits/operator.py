@@ -183,8 +183,8 @@ class Operator:
         if self._kept is None:
             return False
         checkpoints = self._checkpoints
-        other, self._kept = self._kept, (checkpoints.entries, checkpoints.deliveries, self._records)
-        checkpoints.entries, checkpoints.deliveries, self._records = other
+        other, self._kept = self._kept, (list(checkpoints.entries), checkpoints.deliveries, self._records)
+        checkpoints.entries[:], checkpoints.deliveries, self._records = other
         self.counts["other"] += 1
         self._note("the other query of the two after a fork is started again")
         return True

@@ -47,7 +47,7 @@ def check_plan(
     owners = {part.split: _owner(start, end, part.split) for part in expected}
     for part, reader in parts:
         if reader != owners[part.split] and not may_read(end.eligible, reader, part.split):
-            anybody = any(may_read(end.eligible, other, part.split) for other in end.assigned_readers)
+            anybody = any(may_read(end.eligible, other, part.split) for other in _dealt(end))
             if owners[part.split] is not None or anybody:
                 raise Broken("S2", f"{part.split} is read by reader {reader}, who may not read it", part.split)
     joined_max = 2 * end.settings.reader_offsets_min - 1
@@ -55,7 +55,7 @@ def check_plan(
     if plan.joined:
         offsets_min = max(offsets_min, joined_max)
     _check_kind(plan, parts, owners, offsets_min, len(expected))
-    if plan.kind == "level" and len(end.assigned_readers) <= SUBSETS_READERS_MAX:
+    if plan.kind == "level" and len(_dealt(end)) <= SUBSETS_READERS_MAX:
         _check_level(plan, expected, owners, end, offsets_min)
 
 
@@ -66,7 +66,7 @@ def _check_joined(plan: BatchPlan, end: EnumeratorState, joined_max: int) -> Non
         if plan.kind == "owners" or reader in loads or not taker < reader or loads.get(taker, 0) > joined_max:
             raise Broken("S12", f"reader {taker}, with {loads.get(taker)} offsets, reads for reader {reader}")
     few = [reader for reader, load in loads.items() if load < end.settings.reader_offsets_min]
-    if plan.kind == "owners" or plan.cuts or end.eligible or any(one not in end.assigned_readers for one in loads):
+    if plan.kind == "owners" or plan.cuts or end.eligible or any(one not in _dealt(end) for one in loads):
         return
     if len(few) > 1:
         raise Broken("S12", f"readers {few} have fewer offsets than {end.settings.reader_offsets_min} each")
@@ -121,24 +121,29 @@ def _check_level(
 ) -> None:
     """As many cuts as readers less one at most, and the least that the busiest can have, by Hall's condition."""
     # The last range of a finished split is still that of a reader which may have been removed since.
-    readers = {*end.assigned_readers, *(owner for owner in owners.values() if owner is not None)}
+    readers = {*_dealt(end), *(owner for owner in owners.values() if owner is not None)}
     if plan.cuts > max(0, len(readers) - 1):
         raise Broken("S12", f"{plan.cuts} cuts among {len(readers)} readers")
     able = {part.split: _able(part.split, owners[part.split], end) for part in expected}
     bound = offsets_min
-    for count in range(1, len(end.assigned_readers) + 1):
-        for group in combinations(end.assigned_readers, count):
+    for count in range(1, len(_dealt(end)) + 1):
+        for group in combinations(_dealt(end), count):
             own = sum(part.size for part in expected if able[part.split] <= frozenset(group))
             bound = max(bound, -(-own // count))
-    if plan.offsets_max > bound and all(owner in end.assigned_readers for owner in owners.values()):
+    if plan.offsets_max > bound and all(owner in _dealt(end) for owner in owners.values()):
         raise Broken("S12", f"the busiest reader has {plan.offsets_max} offsets; {bound} is possible")
 
 
+def _dealt(end: EnumeratorState) -> tuple[int, ...]:
+    """The readers among whom owners were dealt; all of them, where a checkpoint does not say so."""
+    return end.assigned_readers or tuple(range(end.readers))
+
+
 def _able(key: SplitId, owner: int | None, end: EnumeratorState) -> frozenset[int]:
-    found = {reader for reader in end.assigned_readers if may_read(end.eligible, reader, key)}
+    found = {reader for reader in _dealt(end) if may_read(end.eligible, reader, key)}
     if owner is not None:
         found.add(owner)
-    return frozenset(found or end.assigned_readers)
+    return frozenset(found or _dealt(end))
 
 
 def _owner(start: EnumeratorState, end: EnumeratorState, key: SplitId) -> int | None:
