@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from evensplit.core.batch.plan import plan_batch
 from evensplit.core.machine.events import (
     BatchOpened,
@@ -19,9 +21,11 @@ from evensplit.core.machine.events import (
 )
 from evensplit.core.model import Range, SplitId
 from evensplit.core.repair.edit import Told, open_batch, rewind
+from evensplit.core.repair.places import rewindable
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.settings import DECLARE, Settings
 from evensplit.core.state.state import EnumeratorState
+from evensplit.errors import EditRefused
 from evensplit.testing.sim.oracle.splits import Model
 from tests.support.enumeration import EAST, listed, run, starts, twice
 
@@ -137,6 +141,19 @@ def test_a_split_that_is_rewound_in_its_first_batch_is_sound_in_a_process_before
     events = SettingsChanged(), ParallelismChanged(1), TimePassed(1), BatchOpened(), BatchPlanned({SPLIT: 3})
     later, _ = run(*events, state=after)
     assert (later.splits[SPLIT].position, later.edits) == (3, ())
+
+
+def test_what_was_read_to_its_end_in_a_cluster_that_is_gone_is_not_rewound() -> None:
+    """It was to be read again in a cluster that was not read any more, and forgotten with it, unread."""
+    end, _ = run(OffsetsResolved({}, {SPLIT: 9}), BatchPlanned({SPLIT: 9}), state=started(bounded=True))
+    gone = ClustersListed(()), TimePassed(600_000), ClustersListed(())
+    end, _ = run(TimePassed(1), BatchOpened(), *gone, BatchPlanned({}), state=end)
+    assert end.clusters["east"].removed_at_ms is not None
+    assert end.splits[SPLIT].finished
+    batch = open_batch(end, end, done=True)
+    assert rewindable(batch) == []
+    with pytest.raises(EditRefused, match="nothing goes back"):
+        rewind(batch, {SPLIT: 2}, Told("rewind", "", 1))
 
 
 def test_a_split_whose_end_is_behind_its_start_is_finished_where_it_starts() -> None:

@@ -85,10 +85,10 @@ def rewind(batch: OpenBatch, targets: Mapping[SplitId, int], told: Told) -> Enum
     jumps: list[Jump] = []
     for key in sorted(targets):
         split, target = batch.end.splits.get(key), targets[key]
-        if split is None or split.position is None or split.removed_at_ms is not None or split.position <= target:
+        if split is None or not may_go_back(batch.end, split) or (split.position or 0) <= target:
             continue
         _check_offset(key, target)
-        jumps.append(Jump(key, split.position, target))
+        jumps.append(Jump(key, split.position or 0, target))
         begin = split.read_from if split.read_from is not None and split.read_from < target else None
         change.put(split._replace(position=target, epoch=None, read_from=begin, finished=False))
     if not jumps:
@@ -201,6 +201,12 @@ def rename_cluster(batch: OpenBatch, before: str, after: str, told: Told) -> Enu
 def note(batch: OpenBatch, told: Told) -> EnumeratorState:
     """The end of `batch` with an edit that changes nothing, as in a copy that a second query goes on from."""
     return _edited(batch, Transaction(batch.end), told.edit())
+
+
+def may_go_back(state: EnumeratorState, split: Split) -> bool:
+    """Whether a split is read or, having been read to its end, would be: not if it, or its cluster, is removed."""
+    is_away = split.removed_at_ms is not None or state.clusters[split.id.cluster].removed_at_ms is not None
+    return split.position is not None and not is_away
 
 
 def is_known(state: EnumeratorState, scope: Readable) -> bool:

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from evensplit.core.batch.plan import batch_ranges, beginning
 from evensplit.core.model import Readable, SplitId, scopes
-from evensplit.core.repair.edit import OpenBatch
+from evensplit.core.repair.edit import OpenBatch, may_go_back
 from evensplit.core.state.state import EnumeratorState, as_named, renamed_between
 from evensplit.errors import EditRefused
 
 
 def rewindable(batch: OpenBatch) -> list[SplitId]:
     """The splits that may go back, ascending."""
-    return [
-        key for key, split in batch.end.splits.items() if split.position is not None and split.removed_at_ms is None
-    ]
+    return [key for key, split in batch.end.splits.items() if may_go_back(batch.end, split)]
 
 
 def within(keys: Sequence[SplitId], only: Sequence[Readable]) -> list[SplitId]:

@@ -40,7 +40,7 @@ class Where:
 def ways(opened: Opened, entries: Sequence[Entry], world: World, random: Random) -> list[Where]:
     """One place of each kind, at random."""
     model = opened.last.model
-    keys = [key for key in sorted(model.marks) if not opened.is_away(key)]
+    keys = [key for key in sorted(model.marks) if opened.is_read(key)]
     if not keys:
         return [Where("--to {}", (), lambda _: {}, {})]
     key = random.choice(keys)

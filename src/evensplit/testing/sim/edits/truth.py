@@ -54,6 +54,10 @@ class Opened:
         """Whether a split is not read any more, and its position is kept."""
         return self.last.state.splits[key].removed_at_ms is not None
 
+    def is_read(self, key: SplitId) -> bool:
+        """Whether a split is read, or has been read to its end while its cluster is read."""
+        return not self.is_away(key) and self.last.state.clusters[key.cluster].removed_at_ms is None
+
     def begin(self, key: SplitId) -> int:
         """Where the batch that is edited begins."""
         model = self.last.model
@@ -77,7 +81,7 @@ class Opened:
         model, back = self.last.model.copy(), dict[SplitId, int]()
         for key, target in targets.items():
             mark = model.marks.get(key)
-            if mark is None or self.is_away(key) or mark <= target:
+            if mark is None or not self.is_read(key) or mark <= target:
                 continue
             number, _ = model.runs[key]
             more = model.edited.get(number, Counts()).plus(Counts((target, mark)))
