@@ -201,14 +201,13 @@ def _batch_opened(transaction: Transaction, event: BatchOpened) -> None:
     # Losses since the last batch was planned are declared by the next one.
     declared = tuple((at, loss) for at, loss in session.declared if at > durable)
     transaction.losses = [*(loss for _, loss in declared), *session.undeclared]
-    # They are of the batch before, as the beginnings of splits are.
-    transaction.edits = ()
     for split in list(transaction.splits.values()):
         if split.first is not None and split.since <= durable:
             transaction.put(split._replace(first=None, since=0))
     identified = {name: since for name, since in session.identified.items() if since > durable}
     transaction.tell(declared=declared, open=True, previous_owners={}, identified=identified)
     note_read(transaction, event)
+    # Edits are of the batch before, as the beginnings of splits are.
     transaction.edits = ()
 
 
