@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from evensplit.core.batch.plan import plan_batch
 from evensplit.core.model import Cause, ClusterState, Held, Loss, Split, SplitId, Topic
-from evensplit.core.repair import proof
 from evensplit.core.repair.edit import OpenBatch, Told, drop, open_batch, rename_cluster, rewind, skip
 from evensplit.core.repair.proof import check_edit
+from evensplit.core.state.codec import decode
+from evensplit.core.state.edits import Edit
 from evensplit.core.state.state import EnumeratorState
 
 A, B, C = SplitId("east", "orders", 0), SplitId("east", "orders", 1), SplitId("west", "clicks", 0)
@@ -86,6 +88,31 @@ def test_a_split_that_the_edit_does_not_name_is_as_it_was() -> None:
     assert check_edit(OPEN, after) == (f"R1: {B} changed, and the edit does not name it",)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"owner": 1},
+        {"owner": None},
+        {"topic_id": "v"},
+        {"stop": 900},
+        {"epoch": 7},
+        {"rate": 5},
+        {"read_from": 3},
+        {"record_bytes": 8},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("after", [rewind(OPEN, {A: 20}, TOLD), skip(OPEN, A, 150, 260, TOLD)], ids=["rewind", "skip"])
+def test_of_a_split_that_moves_the_position_changes_alone(after: EnumeratorState, change: dict[str, Any]) -> None:
+    assert check_edit(OPEN, with_split(after, A, **change)) == (f"R1: {A} changed, and the edit does not name it",)
+
+
+def test_an_edit_that_nobody_gave_is_seen() -> None:
+    after = rewind(OPEN, {A: 20}, TOLD)
+    said = check_edit(OPEN, replace(after, edits=(Edit("fork", "", 1), *after.edits)))
+    assert [one.partition(" is ")[0] for one in said] == ["R1: edits"]
+
+
 def test_a_name_that_is_left_behind_is_seen() -> None:
     after = replace(rename_cluster(OPEN, "east", "north", TOLD), held=END.held, losses=END.losses)
     said = check_edit(OPEN, after)
@@ -113,20 +140,18 @@ def test_splits_go_on_where_the_edit_says() -> None:
 
 
 def test_each_offset_is_in_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = proof.plan_batch
 
     def short(start: EnumeratorState, end: EnumeratorState) -> Any:
-        found = plan(start, end)
+        found = plan_batch(start, end)
         return replace(found, readers=found.readers[:1])
 
-    monkeypatch.setattr(proof, "plan_batch", short)
+    monkeypatch.setattr("evensplit.core.repair.proof.plan_batch", short)
     two = open_batch(START, with_split(END, B, position=60), done=False)
     assert laws_broken(two, rewind(two, {A: 20}, TOLD)) == ["R5"]
 
 
 def test_what_is_written_is_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    decode = proof.decode
-    monkeypatch.setattr(proof, "decode", lambda body: replace(decode(body), revision=9))
+    monkeypatch.setattr("evensplit.core.repair.proof.decode", lambda body: replace(decode(body), revision=9))
     assert laws_broken(OPEN, rewind(OPEN, {A: 20}, TOLD)) == ["R6"]
 
 

@@ -146,11 +146,14 @@ def offsets_by_split(ranges: Iterable[Range]) -> dict[SplitId, int]:
     return found
 
 
-def beginning(start: EnumeratorState, end: EnumeratorState, key: SplitId) -> int:
-    """Where the batch from `start` to `end` begins in `key`, a split of `end` whose position is known."""
-    split = end.splits[key]
-    begin = _begin(start, as_named(start, end).get(key), split, end)
-    return (split.position or 0) if begin is None else begin
+def beginnings(start: EnumeratorState, end: EnumeratorState, keys: Iterable[SplitId]) -> dict[SplitId, int]:
+    """Where the batch from `start` to `end` begins in each of `keys`, splits of `end` whose positions are known."""
+    known, found = as_named(start, end), {}
+    for key in keys:
+        split = end.splits[key]
+        begin = _begin(start, known.get(key), split, end)
+        found[key] = (split.position or 0) if begin is None else begin
+    return found
 
 
 def _begin(start: EnumeratorState, known: Split | None, split: Split, end: EnumeratorState) -> int | None:
@@ -284,7 +287,8 @@ def _owned(start: EnumeratorState, end: EnumeratorState) -> _Owned:
     sizes = [last - first for _, first, last in parts]
     owned: list[int | None] = [end.splits[split].owner for split, _, _ in parts]
     if None in owned or any(owner is not None and owner >= end.readers for owner in dict.fromkeys(owned)):
-        owned = [_owner(part, earlier, start, end) for part in parts]
+        jumps = jumps_of(edits_between(start, end))
+        owned = [_owner(part, earlier, start, end, is_edited=part.split in jumps) for part in parts]
     kinds = able.readers([part.split for part in parts], owned)
     loads: dict[int | None, int] = {}
     for owner, size in zip(owned, sizes, strict=True):
@@ -300,13 +304,14 @@ def _owned(start: EnumeratorState, end: EnumeratorState) -> _Owned:
     return _Owned(parts, sizes, owners, list(map(number.__getitem__, kinds)), ascending)
 
 
-def _owner(part: Range, earlier: Mapping[SplitId, Split], start: EnumeratorState, end: EnumeratorState) -> int | None:
+def _owner(
+    part: Range, earlier: Mapping[SplitId, Split], start: EnumeratorState, end: EnumeratorState, *, is_edited: bool
+) -> int | None:
     """Whose a range is; None: the last one of a split of which no reader that there is knows."""
     split = end.splits[part.split]
     owner = split.owner
     # Where batches between the two are not logged, somebody may have read it in one of them that may do so no more.
-    rewound = any(jump.split == part.split for edit in edits_between(start, end) for jump in edit.jumps)
-    if owner is None and not (split.finished or rewound) and end.revision <= start.revision + 1:
+    if owner is None and not (split.finished or is_edited) and end.revision <= start.revision + 1:
         raise CheckpointError(
             f"partition {part.split} is to be read up to offset {part.end} but has no owner; expected a reader from 0 "
             f"to {end.readers - 1}"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from evensplit.core.batch.plan import batch_ranges, beginning
+from evensplit.core.batch.plan import batch_ranges, beginnings
 from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import BatchOpened, BatchPlanned
 from evensplit.core.machine.transaction import Transaction
@@ -115,7 +115,7 @@ def skip(batch: OpenBatch, split: SplitId, first: int, to: int, told: Told) -> E
     _check_offset(split, to)
     if to <= first:
         raise EditRefused(f"partition {split}: offsets {first} to {to - 1} are none; expected a first and a last one")
-    begin = min(beginning(batch.start, batch.end, split), found.position)
+    begin = min(beginnings(batch.start, batch.end, [split])[split], found.position)
     if first < begin:
         raise EditRefused(
             f"partition {split}: offset {first} was read by an earlier batch, so the sink has it; expected offsets "

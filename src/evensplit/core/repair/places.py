@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evensplit.core.batch.plan import batch_ranges, beginning
-from evensplit.core.model import Readable, SplitId, scopes
+from evensplit.core.batch.plan import batch_ranges, beginnings
+from evensplit.core.model import Readable, Split, SplitId, scopes
 from evensplit.core.repair.edit import OpenBatch, may_go_back
 from evensplit.core.state.state import EnumeratorState, as_named, renamed_between
 from evensplit.errors import EditRefused
@@ -48,12 +48,12 @@ def _followed(found: Mapping[SplitId, int], last: EnumeratorState, state: Enumer
     """`found` by the names in `state`, and where what is new there began: splits, or topics that were created anew."""
     names, known = renamed_between(last, state), as_named(last, state)
     after = {key._replace(cluster=names.get(key.cluster, key.cluster)): at for key, at in found.items()}
-    for key, split in state.splits.items():
-        former = known.get(key)
-        is_new = former is None or former.position is None or former.is_other(split.topic_id)
-        if is_new and split.position is not None:
-            after[key] = beginning(last, state, key)
-    return after
+    new = [key for key, split in state.splits.items() if split.position is not None and _is_new(known.get(key), split)]
+    return {**after, **beginnings(last, state, new)}
+
+
+def _is_new(former: Split | None, split: Split) -> bool:
+    return former is None or former.position is None or former.is_other(split.topic_id)
 
 
 def unread(batch: OpenBatch, key: SplitId, log_end: int) -> tuple[int, int]:

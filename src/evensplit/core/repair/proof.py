@@ -9,10 +9,10 @@ from typing import Any
 
 from evensplit.core.batch.plan import batch_ranges, offsets_by_split, plan_batch
 from evensplit.core.machine.invariants import check
-from evensplit.core.model import Cluster, Range, Readable, SplitId
+from evensplit.core.model import Cluster, Range, Readable, Split, SplitId
 from evensplit.core.repair.edit import OpenBatch
 from evensplit.core.state.codec import decode, encode
-from evensplit.core.state.edits import Edit, former_names, readable_called
+from evensplit.core.state.edits import Edit, Jump, former_names, readable_called
 from evensplit.core.state.state import EnumeratorState
 
 
@@ -57,7 +57,7 @@ def check_edit(batch: OpenBatch, after: EnumeratorState) -> tuple[str, ...]:
 
     R1: what the edit does not name is as it was. R2: the batch reads what it was to read, without what is skipped and
     dropped, and with what lies unread before a skipped range. R3: no offset twice. R4: the next offsets are those of
-    the edit. R5: each offset of the batch is in one task. R6: the state is written and read back the same. R7: no law
+    the edit. R5: each offset of the batch has one reader. R6: the state is written and read back the same. R7: no law
     of states is broken that was not before.
     """
     edit, before = after.edits[-1], frozenset(check(batch.end))
@@ -74,13 +74,15 @@ def check_edit(batch: OpenBatch, after: EnumeratorState) -> tuple[str, ...]:
 def _untouched(batch: OpenBatch, after: EnumeratorState, edit: Edit) -> Iterator[str]:
     """R1."""
     names = former_names([edit])
-    jumps = frozenset(jump.split for jump in edit.jumps)
     expected = {
         (now := key._replace(cluster=names.get(key.cluster, key.cluster))): split._replace(id=now)
         for key, split in batch.end.splits.items()
-        if key not in jumps and not edit.drops(key)
+        if not edit.drops(key)
     }
-    found = {key: split for key, split in after.splits.items() if key not in jumps}
+    for jump in edit.jumps:
+        # Whether the position is right, R4 says.
+        expected[jump.split] = _moved(expected[jump.split], jump)._replace(position=after.splits[jump.split].position)
+    found = after.splits
     differing = [key for key in sorted(frozenset((*expected, *found))) if expected.get(key) != found.get(key)]
     if differing:
         yield f"R1: {', '.join(map(str, differing))} changed, and the edit does not name it"
@@ -89,9 +91,24 @@ def _untouched(batch: OpenBatch, after: EnumeratorState, edit: Edit) -> Iterator
             yield f"R1: {name} is {getattr(after, name)!r}; expected {wanted!r}"
 
 
+def _moved(split: Split, jump: Jump) -> Split:
+    """What a split is to be after `jump`: nothing is known of the record before its position any more."""
+    if jump.to < jump.at:
+        begin = split.read_from if split.read_from is not None and split.read_from < jump.to else None
+        return split._replace(position=jump.to, epoch=None, read_from=begin, finished=False)
+    if split.position is not None and split.position >= jump.to:
+        return split
+    at_stop = split.stop is not None and jump.to >= split.stop
+    return split._replace(position=jump.to, epoch=None, finished=at_stop, owner=None if at_stop else split.owner)
+
+
 def _others(end: EnumeratorState, edit: Edit) -> dict[str, Any]:
-    """What all fields but the splits and the edits are to be after `edit`."""
-    names = former_names([edit])
+    """What all fields but the splits are to be after `edit`."""
+    names, earlier = former_names([edit]), end.edits
+    for before, now in edit.renamed:
+        earlier = tuple(one.called(before, now) for one in earlier)
+    for scope in edit.dropped:
+        earlier = tuple(one.without(scope) for one in earlier)
     same = ("readers", "settings", "generation", "begun", "assigned_readers", "revision", "rated_ms", "rate_moves")
     scopes_held = [(one, *one.scope.partition("/")) for one in end.held]
     return {
@@ -110,6 +127,7 @@ def _others(end: EnumeratorState, edit: Edit) -> dict[str, Any]:
                 one._replace(scope=f"{names.get(name, name)}{slash}{rest}") for one, name, slash, rest in scopes_held
             )
         ),
+        "edits": (*earlier, edit),
         "reached_ms": None if any(jump.to < jump.at for jump in edit.jumps) else end.reached_ms,
     }
 
@@ -180,7 +198,7 @@ def _planned(batch: OpenBatch, after: EnumeratorState) -> Iterator[str]:
     planned = _by_split(part for one in plan_batch(batch.start, after).readers for part in one.ranges)
     wanted = _by_split(batch_ranges(batch.start, after))
     if {key: _joined(ones) for key, ones in planned.items()} != {key: _joined(ones) for key, ones in wanted.items()}:
-        yield "R5: the tasks do not have each offset of the batch once"
+        yield "R5: the readers do not have each offset of the batch once"
 
 
 def _written(after: EnumeratorState) -> Iterator[str]:
