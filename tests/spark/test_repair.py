@@ -15,6 +15,7 @@ from tests.support.queries import committed, run_available, stream, written
 from tests.support.records import Draft, produce
 from tests.support.starting import started
 from tests.support.waiting import wait_for
+from tests.support.written import values
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.usefixtures("no_query_left")]
 
@@ -153,6 +154,32 @@ def test_a_fork_and_its_origin_both_go_on(job: Job, tmp_path: Path) -> None:
     )
     assert query.awaitTermination(240)
     assert found == Counter({(part, at): 1 for part in (0, 1) for at in range(10, 20)})
+
+
+@pytest.mark.slow
+def test_a_query_that_moves_writes_nothing_twice(job: Job, tmp_path: Path) -> None:
+    """The driver died when the sink had the batch, and Spark had not noted that it is done."""
+    servers, output = job.broker.bootstrap_servers, f"{job.topic}-copies"
+    job.broker.create_topic(output, partitions=1)
+
+    def run(checkpoint: Path) -> Counter[str]:
+        rows = stream(job.spark, servers, subscribe=job.topic, startingOffsets="earliest")
+        writer = rows.selectExpr("string(value) AS value").writeStream.format("evensplit").option("topic", output)
+        query = started(
+            writer.option("kafka.bootstrap.servers", servers)
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+        )
+        assert query.awaitTermination(240)
+        return Counter(values(job.broker, output))
+
+    job.send(6)
+    assert run(job.checkpoint) == Counter({f'{{"n": {number}}}': 1 for number in range(6)})
+    for name in ("0", ".0.crc"):
+        (job.checkpoint / "commits" / name).unlink()
+    job.edit("fork", tmp_path / "moved", "--same-query")
+    job.send(2)
+    assert run(tmp_path / "moved") == Counter({f'{{"n": {number}}}': 1 for number in range(8)})
 
 
 @pytest.mark.slow

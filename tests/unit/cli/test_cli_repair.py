@@ -217,6 +217,26 @@ def test_a_fork_is_another_query_at_the_same_place(place: Path) -> None:
     assert "The last edit: `evensplit fork" in invoke("undo", new)[0]
 
 
+def test_a_query_that_moves_keeps_its_id(place: Path) -> None:
+    new, before = place.parent / "new", contents(place)
+    (place / "commits" / "2").unlink()
+    shown, _ = invoke("fork", place, new, "--same-query", "--yes")
+    told = " ".join(shown.split())
+    assert f"{new} is written. Start the query with it, and never again with {place}." in told
+    assert f"NEW is the same query in another place, with its id, {query_id_of(place)}, so sinks know" in told
+    assert "Batch 2 was begun and not finished" in told
+    assert query_id_of(new) == query_id_of(place)
+    changed = {name for name, data in contents(new).items() if before.get(name) != data}
+    assert changed == {"offsets/2", "offsets/.2.crc", "evensplit-edits/1", "evensplit-edits/.1.crc"}
+    assert f"`evensplit fork {new} --same-query`" in invoke("why", new, "orders/0")[0]
+
+
+def test_programs_are_told_where_a_copy_is_and_whose(place: Path) -> None:
+    new = place.parent / "new"
+    found = document("fork", place, new, "--yes", "--format", "json")
+    assert (found["checkpoint"], found["copy"], found["queryId"]) == (str(place), str(new), query_id_of(new))
+
+
 def test_undo(place: Path) -> None:
     before = contents(place)
     assert "has no edit that could be taken back: its last batch is of a query" in invoke("undo", place, code=1)[1]

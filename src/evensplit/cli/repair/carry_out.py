@@ -64,6 +64,8 @@ class Outcome:
     obstacles: list[str] = field(default_factory=list)
     """Why nothing can be written now."""
     written: bool = False
+    more: dict[str, str] = field(default_factory=dict)
+    """What else `--format json` has."""
 
     @cached_property
     def records(self) -> list[Record]:
@@ -93,16 +95,22 @@ class Outcome:
 
 def editing(command: Any) -> Any:
     """Add what all these commands have: CHECKPOINT, `--source`, `--yes`, `--assume-stopped` and `--format`."""
-    command = form_option(command)
-    command = click.option("--assume-stopped", is_flag=True, help="Edit even if a query seems to be running on it.")(
-        command
-    )
-    command = click.option("--yes", is_flag=True, help="Write the edit. Without it, only show what it would change.")(
-        command
-    )
+    command = writing("Write the edit. Without it, only show what it would change.")(command)
     return click.option("--source", "chosen", multiple=True, metavar="SOURCE", help="Only this source. Repeatable.")(
         command
     )
+
+
+def writing(what: str) -> Callable[[Any], Any]:
+    """Add `--yes`, whose help is `what`, `--assume-stopped` and `--format`."""
+
+    def add(command: Any) -> Any:
+        command = form_option(command)
+        assumed = "Go ahead even if a query seems to be running on CHECKPOINT."
+        command = click.option("--assume-stopped", is_flag=True, help=assumed)(command)
+        return click.option("--yes", is_flag=True, help=what)(command)
+
+    return add
 
 
 checkpoint_argument = click.argument("checkpoint", type=PLACE)
@@ -163,19 +171,59 @@ def in_those(
 
 
 def finish(outcome: Outcome, *, yes: bool, assume_stopped: bool, form: str) -> None:
-    """Write the edit, if `yes` and nothing hinders, and print what it is.
+    """Write the edit into the checkpoint, if `yes` and nothing hinders, and print what it is. Raises as `conclude`."""
+    path, told = outcome.checkpoint.path, outcome.told
+    conclude(
+        outcome,
+        lambda: write_edit(outcome.checkpoint, outcome.seen, outcome.data, told.edit().line, told.at_ms),
+        done=f"Written. Start the query as always; `evensplit undo {path}` takes the edit back until then.",
+        offered=f"{path} is edited so. {STOPPED}",
+        yes=yes,
+        assume_stopped=assume_stopped,
+        form=form,
+    )
 
-    Raises click.ClickException for what hinders it, and CheckpointError if it cannot be written.
+
+def conclude(
+    outcome: Outcome,
+    write: Callable[[], None],
+    *,
+    done: str,
+    offered: str,
+    yes: bool,
+    assume_stopped: bool,
+    form: str,
+) -> None:
+    """`write` the edit, if `yes` and nothing hinders, and print what it is.
+
+    Args:
+        done: the last line, if it is written.
+        offered: the last sentence, if nothing hinders it: what `--yes` would do.
+
+    Raises click.ClickException for what hinders it, and what `write` raises.
     """
-    add_notes(outcome)
+    _add_notes(outcome)
     if not assume_stopped:
         outcome.obstacles.extend(hindrances(outcome.checkpoint, outcome.seen, outcome.records, outcome.told.at_ms))
     if yes and not outcome.obstacles:
-        write_edit(outcome.checkpoint, outcome.seen, outcome.data, outcome.told.edit().line, outcome.told.at_ms)
+        write()
         outcome.written = True
-    show(outcome, form, _last_line(outcome))
-    if outcome.obstacles:
-        raise click.ClickException(plain("; ".join(outcome.obstacles)))
+    if form == "json":
+        click.echo(json.dumps(_plain(outcome), indent=1))
+    else:
+        _show(outcome, done if outcome.written else not_written(offered, outcome.obstacles))
+    refuse(outcome.obstacles)
+
+
+def not_written(offered: str, obstacles: Sequence[str]) -> str:
+    """The last line of a command that has written nothing: with `--yes` it would do what is `offered`."""
+    return "Nothing was written." if obstacles else f"Nothing was written. With --yes, {offered}"
+
+
+def refuse(obstacles: Sequence[str]) -> None:
+    """Raise click.ClickException if there are any."""
+    if obstacles:
+        raise click.ClickException(plain("; ".join(obstacles)))
 
 
 def hindrances(checkpoint: Checkpoint, seen: Seen, records: Sequence[Record], now_ms: int) -> list[str]:
@@ -189,7 +237,7 @@ def hindrances(checkpoint: Checkpoint, seen: Seen, records: Sequence[Record], no
     ]
 
 
-def add_notes(outcome: Outcome) -> None:
+def _add_notes(outcome: Outcome) -> None:
     """Add what follows for the sink, for the state of the query, and from a batch that is not done."""
     checkpoint, number = outcome.checkpoint, batch_number(outcome.checkpoint)
     # Each source of a query may have said the same.
@@ -211,11 +259,8 @@ def add_notes(outcome: Outcome) -> None:
         )
 
 
-def show(outcome: Outcome, form: str, last: str) -> None:
-    """Print the edit."""
-    if form == "json":
-        click.echo(json.dumps(_plain(outcome), indent=1))
-        return
+def _show(outcome: Outcome, last: str) -> None:
+    """Print the edit for people."""
     checkpoint, number = outcome.checkpoint, batch_number(outcome.checkpoint)
     parts: list[Any] = []
     where = (
@@ -230,18 +275,11 @@ def show(outcome: Outcome, form: str, last: str) -> None:
         if outcome.found[source]:
             parts.append(_table(outcome.found[source]))
     parts.extend(Text(plain(f"Note: {note}.")) for note in outcome.notes)
-    parts.append(Text("Checked: what the edit does not name stays, no offset is in two tasks, and no law is broken."))
+    parts.append(
+        Text("Checked: what the edit does not name stays, each offset has one reader, and no law is broken that held.")
+    )
     parts.append(Text(plain(last), "bold"))
     Console().print(Group(*parts))
-
-
-def _last_line(outcome: Outcome) -> str:
-    path = outcome.checkpoint.path
-    if outcome.written:
-        return f"Written. Start the query as always; `evensplit undo {path}` takes the edit back until then."
-    if outcome.obstacles:
-        return "Nothing was written."
-    return f"Nothing was written. With --yes, {path} is edited so. {STOPPED}"
 
 
 def _table(found: tuple[Consequence, ...]) -> Table:
@@ -284,6 +322,7 @@ def _rows(found: tuple[Consequence, ...]) -> list[tuple[str, list[int | str]]]:
 def _plain(outcome: Outcome) -> Mapping[str, Any]:
     return {
         "checkpoint": str(outcome.checkpoint.path),
+        **outcome.more,
         "batch": batch_number(outcome.checkpoint),
         "isNew": not outcome.checkpoint.replays,
         "written": outcome.written,

@@ -1,4 +1,4 @@
-"""`evensplit fork`: a copy of a checkpoint, for a second query that goes on from the same place."""
+"""`evensplit fork`: a copy of a checkpoint, for a second query that goes on from the same place, or to move one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint, left_ov
 from evensplit.checkpoint.edits import batch_number, record_of_copy
 from evensplit.checkpoint.history import query_id_of
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import STOPPED, begin, checkpoint_argument, hindrances, make_edit, show
-from evensplit.cli.usage import PLACE, ending, form_option, progress_bar
+from evensplit.cli.repair.carry_out import STOPPED, Outcome, begin, checkpoint_argument, conclude, make_edit, writing
+from evensplit.cli.usage import PLACE, ending, progress_bar
 from evensplit.core.repair.edit import note
-from evensplit.core.text import plain
 
 
 @click.command(
@@ -23,51 +22,76 @@ from evensplit.core.text import plain
         "copied; or, without --yes, nothing prevents it",
         "refused or failed; nothing was written",
         "evensplit fork /checkpoints/orders /checkpoints/orders-new --yes",
+        "evensplit fork /checkpoints/orders s3://bucket/orders --same-query --yes",
     )
 )
 @checkpoint_argument
 @click.argument("new", metavar="NEW", type=PLACE)
-@click.option("--yes", is_flag=True, help="Write NEW. Without it, only show what it would be.")
-@click.option("--assume-stopped", is_flag=True, help="Copy even if a query seems to be running on CHECKPOINT.")
-@form_option
-def fork(checkpoint: Place, new: Place, yes: bool, assume_stopped: bool, form: str) -> None:
-    """Make NEW a copy for a second query.
+@click.option(
+    "--same-query",
+    is_flag=True,
+    help="NEW keeps the id of the query, by which sinks know what they have: to move CHECKPOINT, whose query is then "
+    "never started again.",
+)
+@writing("Write NEW. Without it, only show what it would be.")
+def fork(checkpoint: Place, new: Place, same_query: bool, yes: bool, assume_stopped: bool, form: str) -> None:
+    """Make NEW a copy for a second query, or to move a query.
 
-    Started on NEW, it goes on where the query of CHECKPOINT stands, with the same batch number, state and watermark,
-    and an id of its own. CHECKPOINT, the checkpointLocation of a query that has ended, is not changed, and its query
-    can be started again. Both may be on any file system.
+    Started on NEW, a query goes on where that of CHECKPOINT stands, with the same batch number, state and watermark.
+    It has an id of its own, unless it is to be the same query. CHECKPOINT, the checkpointLocation of a query that has
+    ended, is not changed. Both may be on any file system.
     """
-    outcome = begin(checkpoint, "fork", str(new))
+    outcome = begin(checkpoint, "fork", f"{new} --same-query" if same_query else str(new))
     make_edit(outcome, (), lambda source, batch: note(batch, outcome.told))
-    query_id = str(uuid.uuid4())
-    former = query_id_of(checkpoint) or "not known"
-    outcome.notes.append(
-        f"NEW belongs to a new query, with the id {query_id}; that of CHECKPOINT is {former}. From here on both read "
-        "the same records: give the second one another output, and another commitGroup. Spark's file sinks (parquet, "
-        "json, …) cannot be that: in a new directory they begin with batch 0, and a copy of the directory names the "
-        "files of the first. Use foreachBatch, or a table format"
-    )
+    former = query_id_of(checkpoint)
+    query_id = former if same_query else str(uuid.uuid4())
+    outcome.more.update({"copy": str(new), "queryId": query_id})
+    outcome.notes.append(_same(former) if same_query else _other(former, query_id))
     outcome.notes.extend(f"{path} is left over from an attempt that was killed; remove it" for path in left_over(new))
     outcome.obstacles.extend(target_problems(checkpoint, new))
-    if not assume_stopped:
-        outcome.obstacles.extend(hindrances(outcome.checkpoint, outcome.seen, outcome.records, outcome.told.at_ms))
-    if yes and not outcome.obstacles:
-        files = {
-            Path("metadata"): json.dumps({"id": query_id}, separators=(",", ":")).encode(),
-            Path("offsets", str(batch_number(outcome.checkpoint))): outcome.data,
-            **record_of_copy(outcome.checkpoint, outcome.data, outcome.told.edit().line, outcome.told.at_ms),
-        }
-        with progress_bar("files") as bar:
-            task = bar.add_task("files", total=None)
-            copy_checkpoint(
-                checkpoint, new, files, outcome.seen, lambda done, total: bar.update(task, completed=done, total=total)
-            )
-        outcome.written = True
-    last = "Nothing was written."
-    if not outcome.obstacles:
-        last = f"Nothing was written. With --yes, {new} becomes a copy of {checkpoint}. {STOPPED}"
-    if outcome.written:
-        last = f"{new} is written. Start the second query with it; {checkpoint} stays as it is."
-    show(outcome, form, last)
-    if outcome.obstacles:
-        raise click.ClickException(plain("; ".join(outcome.obstacles)))
+    start = "Start the query with it, and never again with" if same_query else "Start the second query with it;"
+    conclude(
+        outcome,
+        lambda: _write(outcome, new, "" if same_query else query_id),
+        done=f"{new} is written. {start} {checkpoint}{'' if same_query else ' stays as it is'}.",
+        offered=f"{new} becomes a copy of {checkpoint}. {STOPPED}",
+        yes=yes,
+        assume_stopped=assume_stopped,
+        form=form,
+    )
+
+
+def _same(query_id: str) -> str:
+    """What one should know of a query that is moved."""
+    known = f"id, {query_id}" if query_id else "id"
+    return (
+        f"NEW is the same query in another place, with its {known}, so sinks know what they have had of it. Never "
+        "start CHECKPOINT again: of two queries with one id, each would leave out what the other has written"
+    )
+
+
+def _other(former: str, query_id: str) -> str:
+    """What one should know of a second query."""
+    return (
+        f"NEW belongs to a new query, with the id {query_id}; that of CHECKPOINT is {former or 'not known'}. Both "
+        "read the same records from here on: give the second one another output, and another commitGroup. Spark's file "
+        "sinks (parquet, json, …) cannot be that: in a new directory they begin with batch 0, and a copy of the "
+        "directory names the files of the first. Use foreachBatch, or a table format. To move the query instead, say "
+        "--same-query"
+    )
+
+
+def _write(outcome: Outcome, new: Place, query_id: str) -> None:
+    """Copy the checkpoint with the edit. `query_id`: the new one; empty: it stays."""
+    checkpoint, told = outcome.checkpoint, outcome.told
+    files = {
+        Path("offsets", str(batch_number(checkpoint))): outcome.data,
+        **record_of_copy(checkpoint, outcome.data, told.edit().line, told.at_ms),
+    }
+    if query_id:
+        files[Path("metadata")] = json.dumps({"id": query_id}, separators=(",", ":")).encode()
+    with progress_bar("files") as bar:
+        task = bar.add_task("files", total=None)
+        copy_checkpoint(
+            checkpoint.path, new, files, outcome.seen, lambda done, total: bar.update(task, completed=done, total=total)
+        )

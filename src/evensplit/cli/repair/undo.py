@@ -11,8 +11,8 @@ from evensplit.checkpoint.checkpoint import read_checkpoint
 from evensplit.checkpoint.edits import edits_of_newest, last_edit, undo_edit
 from evensplit.checkpoint.look import look
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import checkpoint_argument, hindrances
-from evensplit.cli.usage import ending, form_option
+from evensplit.cli.repair.carry_out import checkpoint_argument, hindrances, not_written, refuse, writing
+from evensplit.cli.usage import ending
 from evensplit.core.text import plain
 from evensplit.times import time_of
 
@@ -25,15 +25,13 @@ from evensplit.times import time_of
     )
 )
 @checkpoint_argument
-@click.option("--yes", is_flag=True, help="Take the edit back. Without it, only show which one that would be.")
-@click.option("--assume-stopped", is_flag=True, help="Do it even if a query seems to be running on it.")
-@form_option
+@writing("Take the edit back. Without it, only show which one that would be.")
 def undo(checkpoint: Place, yes: bool, assume_stopped: bool, form: str) -> None:
     """Take back the last edit.
 
     CHECKPOINT, the checkpointLocation of a query that has ended, becomes what it was before the last `rewind`, `skip`,
     `rename-cluster` or `drop`, byte for byte, if no query has run on it since. Called again, it takes back the edit
-    before that.
+    before that. In a copy, `fork` counts as an edit, too.
     """
     seen = look(checkpoint)
     found = read_checkpoint(checkpoint)
@@ -62,6 +60,5 @@ def undo(checkpoint: Place, yes: bool, assume_stopped: bool, form: str) -> None:
                 "now, and a sink that knows batches by their numbers would leave out the next one of that number. Then "
                 "let the query run instead, and rewind."
             )
-        click.echo("Taken back." if written else "Nothing was written. With --yes, it is taken back.")
-    if obstacles:
-        raise click.ClickException(plain("; ".join(obstacles)))
+        click.echo("Taken back." if written else not_written("it is taken back.", obstacles))
+    refuse(obstacles)
