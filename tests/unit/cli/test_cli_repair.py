@@ -82,7 +82,7 @@ def test_a_query_that_seems_to_run_hinders(place: Path) -> None:
     age(place)
     # What the edit has written itself is no sign.
     invoke("skip", place, "orders/0:32", "--yes")
-    assert "would have to be read by it, and a sink that has had it" in invoke("skip", place, "orders/0:35", code=1)[1]
+    assert "and a sink that has had it already would not take more" in invoke("skip", place, "orders/0:35", code=1)[1]
 
 
 def test_a_poison_record_of_a_batch_that_fails(tmp_path: Path) -> None:
@@ -133,6 +133,8 @@ def test_a_range_far_ahead_is_pointed_out(place: Path, kafka: FakeKafka) -> None
     [
         ("orders/0:12", 1, "offset 12 was read by an earlier batch, so the sink has it; expected offsets from 30 on"),
         ("orders/7:12", 1, "there is no partition orders/7 in the checkpoint; it has partitions of default/orders"),
+        ("orders/0:5-", 2, "expected FROM or FROM-TO after the colon, as in orders/3:120-129"),
+        ("orders/0:-5", 2, "expected FROM or FROM-TO after the colon"),
         ("orders/0:9-5", 2, "expected FROM at or before TO; found 9 and 5"),
         ("orders:9", 2, "expected CLUSTER/TOPIC/PARTITION"),
     ],
@@ -153,7 +155,7 @@ def test_two_sources_of_one_topic_have_to_be_told_apart(tmp_path: Path, kafka: F
     invoke("skip", place, "orders/0:40", "--source", "1", "--yes")
     newest = read_checkpoint(place).newest.ours
     assert (newest["0"].splits[KEY].position, newest["1"].splits[KEY].position) == (30, 41)
-    assert "expected one of evensplit's: 0, 1" in invoke("drop", place, "default", "--source", "5", code=2)[1]
+    assert "expected one of 0, 1" in invoke("drop", place, "default", "--source", "5", code=2)[1]
 
 
 def test_what_one_source_has_is_dropped_and_the_others_stay(tmp_path: Path) -> None:
@@ -172,7 +174,7 @@ def test_what_one_source_has_is_dropped_and_the_others_stay(tmp_path: Path) -> N
 def test_drop(place: Path) -> None:
     shown, _ = invoke("drop", place, "default/orders/1", "--yes")
     assert shown_rows(shown) == [["default/orders/1", "25", "forgotten"]]
-    assert "What the options of the query still name of default/orders/1 is found again, as new" in shown
+    assert "unless it is to be read anew: what they still name of it is read from its first offset" in shown
     assert positions(place) == {"default/orders/0": 30}
     assert "was forgotten: `evensplit drop default/orders/1`" in invoke("why", place, "orders/1")[0]
     assert "no partition is left" in invoke("drop", place, "default", code=1)[1]
@@ -229,6 +231,17 @@ def test_a_query_that_moves_keeps_its_id(place: Path) -> None:
     changed = {name for name, data in contents(new).items() if before.get(name) != data}
     assert changed == {"offsets/2", "offsets/.2.crc", "evensplit-edits/1", "evensplit-edits/.1.crc"}
     assert f"`evensplit fork {new} --same-query`" in invoke("why", new, "orders/0")[0]
+
+
+def test_offsets_can_be_pasted_as_sentences_write_them(place: Path, kafka: FakeKafka) -> None:
+    found = document("skip", place, "orders/0:3,0-3,2", "--format", "json")
+    assert found["sources"][0]["edit"]["said"] == "orders/0:30-32"
+
+
+def test_options_that_cannot_be_are_no_note(place: Path) -> None:
+    _, told = invoke("skip", place, "orders/0:35", "--option", "kafka.security.protocol=NONSENSE", "--yes", code=2)
+    assert "security.protocol" in told
+    assert "expected one of 0" in invoke("skip", place, "orders/0", "--source", "7", code=2)[1]
 
 
 def test_programs_are_told_where_a_copy_is_and_whose(place: Path) -> None:

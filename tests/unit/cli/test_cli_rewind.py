@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from evensplit.cli.live import log_ends
+from evensplit.cli.repair import carry_out
 from evensplit.core.model import SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable
@@ -66,9 +68,13 @@ def test_the_time_that_is_meant_is_said(place: Path, kafka: FakeKafka) -> None:
     assert "Note: --to 2023-11-14T05:00:00+01:00 is 2023-11-14 04:00:00 UTC, by the timestamps of records." in shown
 
 
-def test_an_age_is_counted_back_from_now(place: Path, kafka: FakeKafka) -> None:
+def test_an_age_is_counted_back_from_now(place: Path, kafka: FakeKafka, monkeypatch: pytest.MonkeyPatch) -> None:
     _, told = invoke("rewind", place, "--to", "2h", code=1)
     assert "nothing goes back" in told
+    now_s = (BEGUN_MS + 30 * HOUR_MS) / 1000
+    monkeypatch.setattr(carry_out, "time", SimpleNamespace(time=lambda: now_s))
+    invoke("rewind", place, "--to", "2h", "--yes", "--assume-stopped")
+    assert positions(place) == {"default/orders/0": 28, "default/orders/1": 25}
 
 
 def test_only_some(place: Path, kafka: FakeKafka) -> None:

@@ -204,9 +204,9 @@ def test_a_copy_says_that_it_is_one() -> None:
         (lambda: skip(OPEN, A, 90, 120, TOLD), "offset 90 was read by an earlier batch.* from 100 on"),
         (
             lambda: skip(OPEN, A, 250, 260, TOLD),
-            "ends at offset 200. What is unread before offset 250 would have to be",
+            "ends at offset 200. It would have to read what is unread before offset 250",
         ),
-        (lambda: skip(OPEN, A, 120, 120, TOLD), "offsets 120 to 119 are none"),
+        (lambda: skip(OPEN, A, 120, 120, TOLD), "at or before the last one; found 120 and 119"),
         (
             lambda: skip(OPEN, A._replace(partition=9), 1, 2, TOLD),
             "there is no partition east/orders/9 in the checkpoint; it has east/orders/0, east/orders/1",
@@ -241,6 +241,17 @@ def test_what_is_not_read_cannot_be_skipped_and_does_not_go_back() -> None:
         skip(batch, A, 210, 220, TOLD)
     with pytest.raises(EditRefused, match="nothing goes back"):
         rewind(batch, {A: 3}, TOLD)
+
+
+def test_a_range_beyond_where_a_rewind_led_is_skipped_before_the_rewind() -> None:
+    """The batch fails at offset 150, so the query cannot do it first."""
+    back = OpenBatch(START, rewind(OPEN, {A: 20}, Told("rewind", "--to 2h", 1)), False)
+    with pytest.raises(EditRefused, match="Take `evensplit rewind --to 2h` back with `evensplit undo`, skip, and go"):
+        skip(back, A, 150, 151, TOLD)
+    assert check_edit(OPEN, skipped := skip(OPEN, A, 150, 151, TOLD)) == ()
+    assert rewind(OpenBatch(START, skipped, False), {A: 20}, TOLD).splits[A].position == 20
+    with pytest.raises(EditRefused, match="Let the query do it first"):
+        skip(OPEN, A, 250, 260, TOLD)
 
 
 def test_no_offset_is_read_twice_in_one_batch() -> None:

@@ -77,7 +77,7 @@ def offsets(
     wanted = of_cluster(wanted, cluster)
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
     check_asked(options, servers, lag=lag)
-    check_whose(wanted, places, settings)
+    check_whose(wanted, places, settings, "--cluster")
     notes: list[str] = []
     answered = True
     listed: list[tuple[Stand, list[LogPosition]]] = []

@@ -106,8 +106,13 @@ def of_cluster(stands: Sequence[Stand], cluster: str | None) -> list[Stand]:
     return found
 
 
-def check_whose(wanted: Sequence[Stand], places: Mapping[str, str], settings: Mapping[str, Mapping[str, str]]) -> None:
-    """Raise click.UsageError if the same servers, or login, were used for several clusters of one source."""
+def check_whose(
+    wanted: Sequence[Stand], places: Mapping[str, str], settings: Mapping[str, Mapping[str, str]], name: str
+) -> None:
+    """Raise click.UsageError if the same servers, or login, were used for several clusters of one source.
+
+    `name`: the option that names one of them.
+    """
     for source in dict.fromkeys(stand.source for stand in wanted):
         clusters = [stand.cluster for stand in wanted if stand.source == source]
         said = [] if source not in places else ["--bootstrap-servers"]
@@ -115,7 +120,7 @@ def check_whose(wanted: Sequence[Stand], places: Mapping[str, str], settings: Ma
         if len(clusters) > 1 and said:
             raise click.UsageError(
                 f"source {source} reads {len(clusters)} clusters: {', '.join(clusters)}; {' and '.join(said)} can be "
-                "for one only: add --cluster with its id"
+                f"for one only: add {name} with its id"
             )
 
 

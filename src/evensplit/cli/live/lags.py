@@ -167,7 +167,7 @@ def targets_of(
     if not lag and not places:
         return []
     stands = of_cluster(stands_of(views), cluster)
-    check_whose(stands, places, settings)
+    check_whose(stands, places, settings, "--cluster")
     found: list[Target] = []
     for stand in stands:
         said = places.get(stand.source)

@@ -29,6 +29,7 @@ from evensplit.checkpoint.edits import (
 )
 from evensplit.checkpoint.look import Seen, look, signs_of_life
 from evensplit.checkpoint.places.place import Place
+from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.usage import PLACE, cell, form_option
 from evensplit.core.repair.edit import OpenBatch, Told
 from evensplit.core.repair.proof import Consequence, check_edit, consequences
@@ -40,7 +41,7 @@ from evensplit.errors import EditRefused
 from evensplit.explain.edited import edit_json, edit_sentence
 from evensplit.times import time_of
 
-STOPPED = "Make sure that its query is stopped: one that waits for records shows no sign of itself."
+STOPPED = "Make sure that its query is stopped: while it waits for records, it writes nothing that would show it."
 ROWS_MAX = 40
 """With more partitions than this, the table has a row for each topic."""
 
@@ -147,11 +148,14 @@ def _fill_in(outcome: Outcome, batches: Mapping[str, OpenBatch], make: Make) -> 
         )
 
 
-def _batches(outcome: Outcome, chosen: tuple[str, ...]) -> dict[str, OpenBatch]:
+def check_sources(outcome: Outcome, chosen: Sequence[str]) -> None:
+    """Raise click.UsageError for `--source` with one that is not there, or is not evensplit's."""
     for source in chosen:
-        if source not in outcome.checkpoint.newest.ours:
-            known = ", ".join(outcome.checkpoint.newest.ours) or "none"
-            raise click.UsageError(f"--source names source {source!r}; expected one of evensplit's: {known}")
+        check_source(source, list(outcome.checkpoint.newest.ours), "--source")
+
+
+def _batches(outcome: Outcome, chosen: tuple[str, ...]) -> dict[str, OpenBatch]:
+    check_sources(outcome, chosen)
     return open_batches(outcome.checkpoint, chosen)
 
 

@@ -38,6 +38,7 @@ def drop_command(
     outcome = begin(checkpoint, "drop", name)
     in_those(outcome, chosen, lambda batch: is_known(batch.end, scope), lambda batch: drop(batch, scope, outcome.told))
     outcome.notes.append(
-        f"What the options of the query still name of {name} is found again, as new, and read from its first offset"
+        f"Take {name} out of the options of the query, too, unless it is to be read anew: what they still name of it "
+        "is read from its first offset"
     )
     finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)

@@ -48,5 +48,5 @@ def rename_command(
         if after == DEFAULT_CLUSTER
         else f"The query has to call this cluster {after}, in clusters or metadata"
     )
-    outcome.notes.append(f"{calls}. One of that name that it does not know would be new, and read from its beginning")
+    outcome.notes.append(f"{calls}. Under a name that is not in the checkpoint, it would be read from its beginning")
     finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)

@@ -128,7 +128,7 @@ def _targets(
 ) -> dict[SplitId, int]:
     clusters = list(dict.fromkeys(key.cluster for key in wanted))
     stands = [Stand(source, name, batch.end.clusters[name].bootstrap_servers, {}) for name in clusters]
-    check_whose(stands, {source: servers} if servers else {}, {source: options})
+    check_whose(stands, {source: servers} if servers else {}, {source: options}, "--only")
     if where.strategy is not None:
         found: dict[SplitId, int] = {}
         at_ms = moment(where.strategy, outcome.told.at_ms)
@@ -137,7 +137,7 @@ def _targets(
         for stand in stands:
             of_one = [key for key in wanted if key.cluster == stand.cluster]
             at = settings_of(servers_of(stand, servers), options)
-            found.update(targets_of_cluster(stand.cluster, at, where.strategy, of_one))
+            found.update(targets_of_cluster(stand.cluster, at, where.strategy, of_one, outcome.told.at_ms))
         silent = [str(key) for key in wanted if key not in found]
         if silent:
             outcome.obstacles.append(

@@ -13,7 +13,15 @@ from evensplit.checkpoint.migration import Stand, some
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.why import Wanted, parse_split
 from evensplit.cli.live.connection_options import kafka_options, logs_of, reaching, said_of, servers_of
-from evensplit.cli.repair.carry_out import Outcome, begin, checkpoint_argument, editing, finish, make_edit
+from evensplit.cli.repair.carry_out import (
+    Outcome,
+    begin,
+    check_sources,
+    checkpoint_argument,
+    editing,
+    finish,
+    make_edit,
+)
 from evensplit.cli.usage import ending
 from evensplit.core.model import SplitId
 from evensplit.core.repair.edit import OpenBatch, skip
@@ -22,7 +30,7 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
 from evensplit.errors import EditRefused
 
-_RANGE = re.compile(r"(?P<split>.+?)(?::(?P<first>[0-9]{1,19})(?:-(?P<last>[0-9]{1,19}))?)?", re.ASCII | re.DOTALL)
+_RANGE = re.compile(r"(?P<first>[0-9]{1,19})(?:-(?P<last>[0-9]{1,19}))?", re.ASCII)
 NOW_MAX = 1_000_000
 """A batch that reads more offsets than this, to come to the range that is skipped, is pointed out."""
 
@@ -42,12 +50,14 @@ class _Range:
 
 
 def _parse_range(context: click.Context, parameter: click.Parameter, text: str) -> _Range:
-    found = _RANGE.fullmatch(text)
-    if found is None:
-        raise click.BadParameter(f"{text!r}: expected CLUSTER/TOPIC/PARTITION:FROM-TO, as in east/orders/3:120-129")
-    split = parse_split(context, parameter, found["split"])
-    if found["first"] is None:
+    # A name has no colon, and sentences write offsets with commas.
+    name, colon, offsets = text.partition(":")
+    split = parse_split(context, parameter, name)
+    if not colon:
         return _Range(split, None, None)
+    found = _RANGE.fullmatch(offsets.replace(",", ""))
+    if found is None:
+        raise click.BadParameter(f"{text!r}: expected FROM or FROM-TO after the colon, as in orders/3:120-129")
     first = int(found["first"])
     last = first if found["last"] is None else int(found["last"])
     if last < first:
@@ -87,6 +97,7 @@ def skip_command(
     --bootstrap-servers. CLUSTER can be left out if only one cluster has such a partition.
     """
     outcome = begin(checkpoint, "skip", str(wanted))
+    check_sources(outcome, chosen)
     found = _splits(outcome, wanted.split, chosen)
     places = said_of(servers, list(found), "--bootstrap-servers")
     settings = kafka_options(options, list(found))
@@ -140,7 +151,7 @@ def _compare(outcome: Outcome, key: SplitId, to: int, ask: Callable[[], int]) ->
     """Raise EditRefused if the log ends before `to`: the query would wait for offsets that it has passed."""
     try:
         end = ask()
-    except click.ClickException as error:
+    except _LogUnknown as error:
         outcome.notes.append(
             f"It is not known whether the log goes so far: {error.message}. If it ends before, the query takes that "
             "for a loss"
@@ -149,14 +160,22 @@ def _compare(outcome: Outcome, key: SplitId, to: int, ask: Callable[[], int]) ->
     check_in_log(key, to, end)
 
 
+class _LogUnknown(click.ClickException):
+    """The cluster did not say where a log ends."""
+
+
 def _log_end(batch: OpenBatch, source: str, key: SplitId, servers: str | None, settings: Mapping[str, str]) -> int:
-    """The end of the log. Raises click.ClickException if it is not known."""
+    """The end of the log. Raises _LogUnknown if nobody says, and click.UsageError for options that cannot be."""
     cluster = batch.end.clusters[key.cluster]
     position = batch.end.splits[key].position or 0
     stand = Stand(source, key.cluster, cluster.bootstrap_servers, {(key.topic, key.partition): position})
     notes: list[str] = []
-    logs = logs_of(stand, servers_of(stand, servers), settings, notes)
+    try:
+        place = servers_of(stand, servers)
+    except click.UsageError as error:
+        raise _LogUnknown(error.message) from error
+    logs = logs_of(stand, place, settings, notes)
     end = logs[0].end if logs else None
     if end is None:
-        raise click.ClickException("; ".join(notes) or f"the log of {key} is not known: its leader did not answer")
+        raise _LogUnknown("; ".join(notes) or f"the log of {key} is not known: its leader did not answer")
     return end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,9 +146,9 @@ def moment(strategy: Strategy, now_ms: int) -> int | None:
 
 
 def targets_of_cluster(
-    cluster: str, settings: ClientSettings, strategy: Strategy, wanted: Sequence[SplitId]
+    cluster: str, settings: ClientSettings, strategy: Strategy, wanted: Sequence[SplitId], now_ms: int
 ) -> dict[SplitId, int]:
-    """Where `strategy` leads in the logs of one cluster. Raises ClusterError."""
+    """Where `strategy` leads in the logs of one cluster at `now_ms`. Raises ClusterError."""
     keys = dict.fromkeys(((key.topic, key.partition) for key in wanted), 0)
     client = connected(cluster, settings)
     try:
@@ -159,7 +158,7 @@ def targets_of_cluster(
             for key in keys
             if key in logs.begins and key in logs.ends
         }
-        asked = lookups(strategy, bounds, round(time.time() * 1000))
+        asked = lookups(strategy, bounds, now_ms)
         found = Found(
             client.list_offsets(asked.times) if asked.times else {},
             {group: client.committed_offsets(group, of) for group, of in asked.groups.items()},

@@ -24,6 +24,7 @@ from evensplit.core.suggest import meant
 from evensplit.errors import EditRefused
 
 NAMED_MAX = 5
+LATER = "Let the query do it first, and skip then"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,9 @@ def skip(batch: OpenBatch, split: SplitId, first: int, to: int, told: Told) -> E
     _check_offset(split, first)
     _check_offset(split, to)
     if to <= first:
-        raise EditRefused(f"partition {split}: offsets {first} to {to - 1} are none; expected a first and a last one")
+        raise EditRefused(
+            f"partition {split}: expected a first offset at or before the last one; found {first} and {to - 1}"
+        )
     begin = min(beginnings(batch.start, batch.end, [split])[split], found.position)
     if first < begin:
         raise EditRefused(
@@ -122,10 +125,11 @@ def skip(batch: OpenBatch, split: SplitId, first: int, to: int, told: Told) -> E
             f"from {begin} on, which is the next one to be read"
         )
     if not batch.is_new and first > found.position:
+        back = next((edit for edit in reversed(batch.end.edits) if _goes_back(edit, split)), None)
+        cure = f"Take `{back.line}` back with `evensplit undo`, skip, and go back then" if back else LATER
         raise EditRefused(
-            f"partition {split}: the batch that is not done ends at offset {found.position}. What is unread before "
-            f"offset {first} would have to be read by it, and a sink that has had it already would not take more. Let "
-            "the query do it first, and skip then"
+            f"partition {split}: the batch that is not done ends at offset {found.position}. It would have to read "
+            f"what is unread before offset {first}, and a sink that has had it already would not take more. {cure}"
         )
     if found.stop is not None and to > found.stop:
         raise EditRefused(f"partition {split} ends at offset {found.stop}; expected a last offset before that")
@@ -235,6 +239,11 @@ def _edited(
 def _check_offset(key: SplitId, offset: int) -> None:
     if not 0 <= offset <= COUNT_MAX:
         raise EditRefused(f"partition {key}: {offset} is not an offset; expected a number from 0 to {COUNT_MAX}")
+
+
+def _goes_back(edit: Edit, split: SplitId) -> bool:
+    jump = edit.jump_of(split)
+    return jump is not None and jump.to < jump.at
 
 
 def _check_once(batch: OpenBatch, after: EnumeratorState, split: SplitId) -> None:
