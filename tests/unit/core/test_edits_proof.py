@@ -13,8 +13,9 @@ from evensplit.core.model import Cause, ClusterState, Held, Loss, Split, SplitId
 from evensplit.core.repair.edit import OpenBatch, Told, drop, open_batch, rename_cluster, rewind, skip
 from evensplit.core.repair.proof import check_edit
 from evensplit.core.state.codec import decode
-from evensplit.core.state.edits import Edit
+from evensplit.core.state.edits import Edit, Jump
 from evensplit.core.state.state import EnumeratorState
+from evensplit.errors import EditRefused
 
 A, B, C = SplitId("east", "orders", 0), SplitId("east", "orders", 1), SplitId("west", "clicks", 0)
 TOLD = Told("rewind", "--to 2h", 1_700_000_000_000)
@@ -126,6 +127,34 @@ def test_the_batch_reads_what_it_was_to_read() -> None:
     assert "R2" in laws_broken(OPEN, with_split(after, A, position=270))
     assert laws_broken(OPEN, less) == [], "an edit that says so may leave out more"
     assert "R2" in laws_broken(OPEN, with_split(rewind(OPEN, {A: 20}, TOLD), C, position=8))
+
+
+def test_nothing_is_skipped_beyond_where_a_partition_ends() -> None:
+    ends = open_batch(START, with_split(END, A, stop=300), done=False)
+    with pytest.raises(EditRefused, match="ends at offset 300; expected a last offset before that"):
+        skip(ends, A, 150, 301, TOLD)
+    after = skip(ends, A, 150, 300, TOLD)
+    assert (after.splits[A].position, after.splits[A].finished, after.splits[A].owner) == (300, True, None)
+    assert check_edit(ends, after) == ()
+
+
+def test_both_ends_of_a_range_are_offsets() -> None:
+    for first, to in ((-1, 150), (150, 2**63)):
+        with pytest.raises(EditRefused, match="is not an offset; expected a number from 0 to"):
+            skip(OPEN, A, first, to, TOLD)
+
+
+def test_what_is_dropped_has_no_jump_any_more() -> None:
+    back = OpenBatch(START, rewind(OPEN, {A: 20, C: 0}, TOLD), False)
+    after = drop(back, Topic("west", "clicks"), TOLD)
+    assert [edit.jumps for edit in after.edits] == [(Jump(A, 200, 20),), ()]
+    assert check_edit(back, after) == ()
+
+
+def test_a_rewind_keeps_what_is_not_compared_before_its_target_only() -> None:
+    held = open_batch(START, with_split(END, A, read_from=90), done=False)
+    assert rewind(held, {A: 95}, TOLD).splits[A].read_from == 90
+    assert rewind(held, {A: 90}, TOLD).splits[A].read_from is None
 
 
 def test_no_offset_is_read_twice_in_a_batch() -> None:
