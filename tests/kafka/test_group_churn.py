@@ -100,7 +100,7 @@ class Writer:
         while not self._over.wait(0.1):
             numbers = [number for number in range(self.partitions) for _ in range(3)]
             drafts = [Draft(b"x", partition=number) for number in numbers]
-            produce(self._kafka.bootstrap_servers, self._topic, drafts, linger_ms=0)
+            produce(self._kafka.bootstrap_servers, self._topic, drafts)
             self.written.update(numbers)
 
 

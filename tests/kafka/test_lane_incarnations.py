@@ -33,7 +33,7 @@ OLD, NEW = b"old", b"new"
 def fill(kafka: LocalKafka, topic: str, tag: bytes, count: int) -> None:
     for first in range(0, count, 500):
         drafts = (Draft(b"%s-%06d" % (tag, n) + b"." * 100) for n in range(first, min(first + 500, count)))
-        produce(kafka.bootstrap_servers, topic, drafts, linger_ms=0)
+        produce(kafka.bootstrap_servers, topic, drafts)
 
 
 def by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def test_rows_are_the_same_in_small_parts_and_a_fault_names_its_record(
     how = decoding(from_set(descriptor_set(file)), "Order", "number", "names")
     kafka.create_topic(topic)
     messages = [bytes([8, number % 100 + 1]) + inside(2, b"n%d" % number) * 2 for number in range(500)]
-    produce(kafka.bootstrap_servers, topic, (Draft(one + inside(3, b"." * 90)) for one in messages), linger_ms=0)
+    produce(kafka.bootstrap_servers, topic, (Draft(one + inside(3, b"." * 90)) for one in messages))
     produce(kafka.bootstrap_servers, topic, [Draft(b"\x08")])
 
     def rows(end: int) -> list[tuple[int, int, list[str]]]:

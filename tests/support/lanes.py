@@ -63,7 +63,7 @@ def spread(kafka: LocalKafka, topic: str, count: int = 4000, *, partitions: int 
     for first in range(0, count, 500):
         padded = (b"%08d" % n + b"." * 100 for n in range(first, min(first + 500, count)))
         drafts = (Draft(value, partition=n % partitions) for n, value in enumerate(padded, start=first))
-        produce(kafka.bootstrap_servers, topic, drafts, linger_ms=0)
+        produce(kafka.bootstrap_servers, topic, drafts)
     return [b"%08d" % n + b"." * 100 for n in range(count)]
 
 

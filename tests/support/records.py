@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import cast
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+LINGER_MS = 10_000
+"""Longer than it takes to hand all records over, after which they are sent."""
 Headers = Sequence[tuple[str, bytes | None]]
 
 
@@ -44,7 +49,7 @@ def produce(
     drafts: Iterable[Draft],
     *,
     codec: str = "none",
-    linger_ms: int = 10_000,
+    linger_ms: int = LINGER_MS,
     idempotent: bool = True,
 ) -> None:
     """Write `drafts` in order; returns when the brokers have acknowledged all of them.
@@ -53,15 +58,12 @@ def produce(
     `idempotent`: what is sent again is not there twice; False for message formats before v2, which do not allow that.
     """
     failures: list[str] = []
-    settings = {
-        "bootstrap.servers": bootstrap,
-        "compression.type": codec,
-        "linger.ms": linger_ms,
-        "acks": "all",
-        "enable.idempotence": idempotent,
-        "message.max.bytes": 8 << 20,
-    }
-    producer = Producer(settings)
+    if linger_ms == LINGER_MS:
+        producer = _kept_producer(bootstrap, codec, idempotent, os.getpid(), threading.get_ident())
+        # What it knows of the topic may be of one that was there before.
+        producer.list_topics(topic, 60)
+    else:
+        producer = _producer(bootstrap, codec, idempotent, linger_ms)
 
     def delivered(error: object, _: object) -> None:
         if error is not None:
@@ -82,8 +84,32 @@ def produce(
                 break
             except BufferError:
                 producer.poll(0.1)
-    assert producer.flush(60) == 0
+    left = producer.flush(60)
+    if left or failures:
+        _kept_producer.cache_clear()
+    assert left == 0
     assert failures == []
+
+
+@lru_cache(maxsize=4)
+def _kept_producer(bootstrap: str, codec: str, idempotent: bool, pid: int, thread: int) -> Producer:
+    """One that goes on being used by this thread of this process: an idempotent one needs half a second to begin."""
+    return _producer(bootstrap, codec, idempotent, LINGER_MS)
+
+
+def _producer(bootstrap: str, codec: str, idempotent: bool, linger_ms: int) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "compression.type": codec,
+            "linger.ms": linger_ms,
+            "acks": "all",
+            "enable.idempotence": idempotent,
+            "message.max.bytes": 8 << 20,
+            # Brokers are stopped while one is kept: what it says of that is no news.
+            "log_level": 0,
+        }
+    )
 
 
 def spread(bootstrap: str, topic: str, values: Mapping[int, Iterable[int]], *, timestamp_ms: int | None = None) -> None:
