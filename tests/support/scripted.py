@@ -30,6 +30,25 @@ HANG_UP = -2000
 
 
 class _Quiet(socketserver.ThreadingTCPServer):
+    """Ends its connections when it is closed, as a broker does that stops."""
+
+    def __init__(self, address: tuple[str, int], handler: type[socketserver.BaseRequestHandler]) -> None:
+        self._connections: list[socket.socket] = []
+        super().__init__(address, handler)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        # A handler may put TLS around its socket; a duplicate is still the same connection.
+        with request.dup() as connection:
+            self._connections.append(connection)
+            super().process_request_thread(request, client_address)
+            self._connections.remove(connection)
+
+    def server_close(self) -> None:
+        for connection in list(self._connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        super().server_close()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away, or does not like the certificate, is what some tests are about."""
         if not isinstance(sys.exception(), OSError):
