@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from evensplit.core.batch.plan import plan_batch
+from evensplit.core.batch.plan import batch_ranges, plan_batch
+from evensplit.core.machine.effects import ReportLoss
 from evensplit.core.machine.events import (
     BatchOpened,
     BatchPlanned,
@@ -16,11 +17,12 @@ from evensplit.core.machine.events import (
     PartitionsListed,
     ReaderRegistered,
     ReaderRemoved,
+    ReadLogsPolled,
     SettingsChanged,
     TimePassed,
 )
 from evensplit.core.model import Range, SplitId
-from evensplit.core.repair.edit import Told, open_batch, rewind
+from evensplit.core.repair.edit import Told, open_batch, rewind, skip
 from evensplit.core.repair.places import rewindable
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.settings import DECLARE, Settings
@@ -154,6 +156,21 @@ def test_what_was_read_to_its_end_in_a_cluster_that_is_gone_is_not_rewound() -> 
     assert rewindable(batch) == []
     with pytest.raises(EditRefused, match="nothing goes back"):
         rewind(batch, {SPLIT: 2}, Told("rewind", "", 1))
+
+
+@pytest.mark.parametrize("first, to, lost", [(5, 7, 0), (5, 12, 0), (6, 8, 1)])
+def test_what_was_left_out_is_not_told_as_skipped_by_tasks(first: int, to: int, lost: int) -> None:
+    """The state said that the batch read it, so records of it that had gone were declared lost."""
+    end, _ = run(BatchOpened(), BatchPlanned({SPLIT: 9}), state=started())
+    batch = open_batch(EnumeratorState(), end, done=False)
+    after = decode(encode(skip(batch, SPLIT, first, to, Told("skip", "", 1))))
+    poll = ReadLogsPolled("east", {SPLIT: end.splits[SPLIT].topic_id}, {SPLIT: to}, answer=2)
+    opened = BatchOpened(repeated=batch_ranges(EnumeratorState(), after))
+    declared = 0
+    for event in (SettingsChanged(loss=DECLARE), opened, poll):
+        after, effects = run(event, state=after)
+        declared += sum(effect.loss.offsets_max or 0 for effect in effects if isinstance(effect, ReportLoss))
+    assert declared == lost
 
 
 def test_a_split_whose_end_is_behind_its_start_is_finished_where_it_starts() -> None:

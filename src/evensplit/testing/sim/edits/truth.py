@@ -72,13 +72,19 @@ class Opened:
     ) -> Truth:
         return Truth(model, {key: ones for key, ones in parts.items() if ones}, tuple(owed), again)
 
+    def _model(self) -> Model:
+        model = self.last.model.copy()
+        if self.done:
+            model.skips = {}
+        return model
+
     def note(self) -> Truth:
         """Nothing changes."""
-        return self._after(self.last.model.copy(), self.parts, self.last.owed)
+        return self._after(self._model(), self.parts, self.last.owed)
 
     def rewind(self, targets: Mapping[SplitId, int]) -> Truth | None:
         """What is beyond its target is read again from there on."""
-        model, back = self.last.model.copy(), dict[SplitId, int]()
+        model, back = self._model(), dict[SplitId, int]()
         for key, target in targets.items():
             mark = model.marks.get(key)
             if mark is None or not self.is_read(key) or mark <= target:
@@ -86,6 +92,7 @@ class Opened:
             number, _ = model.runs[key]
             more = model.edited.get(number, Counts()).plus(Counts((target, mark)))
             model.edited[number], model.marks[key], back[key] = more, target, mark - target
+            model.left_out[number] = tuple(without(model.left_out.get(number, ()), (target, mark)))
             model.one_log.epochs.pop(key, None)
         owed = [_before(loss, targets[loss.split]) if loss.split in back else loss for loss in self.last.owed]
         found = self._after(model, self.parts, (one for one in owed if one is not None), sum(back.values()))
@@ -93,7 +100,7 @@ class Opened:
 
     def skip(self, key: SplitId, first: int, to: int) -> Truth | None:
         """The batch reads what is unread before the range, and what is in it is never read again."""
-        model, parts = self.last.model.copy(), self.parts.get(key, [])
+        model, parts = self._model(), self.parts.get(key, [])
         mark = model.marks.get(key)
         if mark is None or self.is_away(key) or not 0 <= first < to:
             return None
@@ -108,6 +115,7 @@ class Opened:
         model.marks[key] = max(mark, to)
         model.edited[number] = due.plus(own, -1).plus(Counts((mark, model.marks[key])), -1)
         model.left_out[number] = (*model.left_out.get(number, ()), (first, to))
+        model.skips[key] = (*model.skips.get(key, ()), (first, to))
         if model.marks[key] != mark:
             model.one_log.epochs.pop(key, None)
         left = list(without(parts, (first, to)))
@@ -117,7 +125,7 @@ class Opened:
 
     def drop(self, scope: Readable) -> Truth | None:
         """What is in the scope is forgotten: seen again, it is new."""
-        model = self.last.model.copy()
+        model = self._model()
         gone = [key for key in model.known if scope in scopes(key)]
         is_cluster = isinstance(scope, Cluster) and scope.id in model.clusters
         if not (gone or is_cluster) or len(gone) == len(model.known):
@@ -132,7 +140,7 @@ class Opened:
 
     def rename(self, was: str, now: str) -> Truth | None:
         """What is known of a cluster is known by another name."""
-        model = self.last.model.copy()
+        model = self._model()
         if was not in model.clusters or now in model.clusters:
             return None
         call(model, was, now)
@@ -145,30 +153,35 @@ class Opened:
 
 
 def began(number: int, entries: Sequence[Entry], world: World) -> dict[SplitId, int]:
-    """Where batch `number` began in each split, by the names that clusters have now; where what is newer began.
+    """Where batch `number` began in each split that is known now, or where what is newer began.
 
     One of the entries is of the batch before it, or it is the first one of all.
     """
 
-    def named(key: SplitId) -> SplitId:
-        return key._replace(cluster=world.name(key.cluster))
-
-    def stands(model: Model) -> dict[SplitId, SplitId]:
-        return {named(key): key for key in model.marks}
-
     last = next((one.model for one in entries if one.number == number - 1), Model())
-    found = {key: last.marks[of] for key, of in stands(last).items()}
+    found = dict(last.marks)
     for entry in entries:
         if entry.number < number:
             continue
-        before, model = stands(last), entry.model
-        for key, of in stands(model).items():
+        names = {name: _called(name, last, entry.model, world) for name in last.clusters}
+        before = {key._replace(cluster=names[key.cluster]): key for key in last.marks}
+        model, known = entry.model, found
+        found = {}
+        for key in model.marks:
             former = before.get(key)
-            ids = ("", "") if former is None else (last.known[former], model.known[of])
-            if former is None or (all(ids) and ids[0] != ids[1]):
-                found[key] = model.runs[of][1]
+            ids = ("", "") if former is None else (last.known[former], model.known[key])
+            is_new = former is None or (all(ids) and ids[0] != ids[1])
+            found[key] = model.runs[key][1] if former is None or is_new else known[former]
         last = model
-    return {of: found[key] for key, of in stands(last).items() if key in found}
+    return found
+
+
+def _called(name: str, before: Model, after: Model, world: World) -> str:
+    """What a cluster that is known in `before` is called in `after`."""
+    if name in after.clusters:
+        return name
+    others = [one for one in after.clusters if one not in before.clusters and world.name(one) == world.name(name)]
+    return others[0] if others else name
 
 
 def _before(loss: Loss, target: int) -> Loss | None:

@@ -63,7 +63,16 @@ def _rename(model: Known, was: str, now: str) -> None:
 
 def call(model: Known, was: str, now: str) -> None:
     """What is known of one name of a cluster is what is known of the other one."""
-    for of in (model.known, model.marks, model.stops, model.by_strategy, model.runs, model.ends, model.settled):
+    for of in (
+        model.known,
+        model.marks,
+        model.stops,
+        model.by_strategy,
+        model.runs,
+        model.ends,
+        model.settled,
+        model.skips,
+    ):
         kept: dict[SplitId, Any] = of
         for key in [key for key in kept if key.cluster == was]:
             kept[key._replace(cluster=now)] = kept.pop(key)

@@ -45,7 +45,8 @@ class Known:
     `kafka`: what each cluster calls itself. `undeclared`: losses that were noticed since the last batch was planned.
     `settled`: what has been deleted, and what was lost with it is declared. `moved`: when splits moved for the work of
     readers in the last hour, and how many; None: owners have never been decided by work. `edited`: run -> how much more
-    often its offsets are to be read than once, by edits. `left_out`: run -> what was skipped of it.
+    often its offsets are to be read than once, by edits. `left_out`: run -> what was skipped of it. `skips`: split ->
+    the same, of the last batch alone.
 
     Of the session: `missing`: split or cluster -> the last complete answers without it. `listings`: how many complete
     answers the metadata gave, `listed`: the number of the last one. `subscribed`: the topics of clusters whose
@@ -76,6 +77,7 @@ class Known:
     moved: tuple[tuple[int, int], ...] | None = None
     edited: dict[int, Counts] = field(default_factory=dict)
     left_out: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    skips: dict[SplitId, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     missing: dict[SplitId | str, Missed] = field(default_factory=dict)
     listings: int = 0

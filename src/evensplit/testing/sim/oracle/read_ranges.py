@@ -63,8 +63,18 @@ class ReadParts:
                 end = event.ends[key]
                 self.parts.append(ReadPart(key, split.topic_id, split.position, end, HandedOut.EARLIER, None))
 
-    def batch_opened(self, event: BatchOpened, before: EnumeratorState, *, declares: bool) -> None:
-        """The tasks have read. A new process knows of the batch before by what the state says."""
+    def batch_opened(
+        self,
+        event: BatchOpened,
+        before: EnumeratorState,
+        skips: Mapping[SplitId, Iterable[tuple[int, int]]],
+        *,
+        declares: bool,
+    ) -> None:
+        """The tasks have read. A new process knows of the batch before by what the state says.
+
+        `skips`: what commands have left out of that batch.
+        """
         self.parts = [replace(one, polls=event.polls) if one.polls is None else one for one in self.parts]
         if self.opened:
             return
@@ -79,7 +89,8 @@ class ReadParts:
         for key, split in before.splits.items():
             if split.read_from is not None and split.position is not None:
                 offsets = range(split.read_from, split.position)
-                for start, end in _left(offsets, done_again.get(key, ())):
+                left_out = (Range(key, *part) for part in skips.get(key, ()))
+                for start, end in _left(offsets, [*done_again.get(key, ()), *left_out]):
                     one = ReadPart(key, split.topic_id, start, end, HandedOut.BEFORE_RESTART, event.polls)
                     self.parts.append(one)
 

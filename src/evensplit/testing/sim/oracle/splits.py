@@ -64,6 +64,7 @@ class Model(Known):
             self.moved,
             dict(self.edited),
             dict(self.left_out),
+            dict(self.skips),
             interval_ms=self.interval_ms,
         )
 
@@ -88,10 +89,12 @@ class Model(Known):
         """What is known of the split does not hold any more, except that there is one."""
         for kept in (self.marks, self.stops, self.by_strategy, self.runs, self.ends, self.short, self.settled):
             kept.pop(split, None)
+        self.skips.pop(split, None)
         self.one_log.end(split)
 
     def _opened(self, event: BatchOpened, before: EnumeratorState) -> None:
-        self.read.batch_opened(event, before, declares=self.loss == "declare")
+        self.read.batch_opened(event, before, self.skips, declares=self.loss == "declare")
+        self.skips = {}
 
     def _polled(self, event: ReadLogsPolled, before: EnumeratorState) -> None:
         def is_wanted(key: SplitId) -> bool:
