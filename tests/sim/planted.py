@@ -8,6 +8,7 @@ from tests.sim import (
     planted_batches,
     planted_bounds,
     planted_discovery,
+    planted_edits,
     planted_host,
     planted_identity,
     planted_owners,
@@ -23,5 +24,6 @@ PLANTED: Mapping[str, Planted] = {
     **planted_batches.BUGS,
     **planted_bounds.BUGS,
     **planted_host.BUGS,
+    **planted_edits.BUGS,
 }
 """Name -> bug."""

@@ -35,11 +35,16 @@ def finish(simulation: Simulated) -> None:
         _go_on_without_one(simulation)
     _until_nothing("liveness", "without faults", simulation, unfinished)
     if isinstance(simulation.driver, StreamHost):
-        # What is left out is removed only now, and then forgotten.
-        for _ in range(2):
-            simulation.driver.outlast()
-            one_round(simulation)
-            one_round(simulation)
+        # What is left out is removed only now, and then forgotten. A query that looks at its clusters once may end
+        # meanwhile, having waited for what was away too long; the next process finds what it did not.
+        for _ in range(ROUNDS_MAX):
+            sessions = simulation.sessions
+            for _ in range(2):
+                simulation.driver.outlast()
+                one_round(simulation)
+                one_round(simulation)
+            if sessions == simulation.sessions:
+                break
     simulation.driver.frozen = True
     # A look can come after the batch of its round.
     one_round(simulation)

@@ -33,7 +33,7 @@ STOPS = 0.04
 """How likely it is before each batch that the operator stops the query."""
 COMES = 0.7
 """How likely it is that the operator edits the checkpoint of a query that has ended, whatever ended it."""
-KILLED = 0.08
+KILLED = 0.2
 """How likely it is that a command is killed before it has written what it was to write."""
 KINDS = (
     "rewind",
@@ -234,7 +234,7 @@ class Operator:
             raise Broken("crash", f"{line} raised {error!r}") from error
         if truth is None:
             raise Broken("S21", f"{line} is made; expected that it is refused")
-        self._check(line, batch, state, truth)
+        _check_places(line, state, truth)
         text = dump(self._rules.encode(state))
         number = last.number + opened.done
         before = None if opened.done else last.text
@@ -246,22 +246,31 @@ class Operator:
         entry.number, entry.made, entry.before_edit = number, True, None if opened.done else last
         entry.passed = entry.passed_again = () if opened.done else last.passed_again
         self._checkpoints.put(entry, new=opened.done)
+        _check_proof(line, batch, state, truth)
         self.counts[told.command] += 1
         self._note(line)
         return True
 
-    @staticmethod
-    def _check(line: str, batch: OpenBatch, state: EnumeratorState, truth: Truth) -> None:
-        """S21: the next offsets are those of the edit, and of nothing else. R1 to R7 hold."""
-        stands = {key: split.position for key, split in state.splits.items() if split.position is not None}
-        for key in sorted({**stands, **truth.model.marks}):
-            if stands.get(key) != truth.model.marks.get(key):
-                expected = truth.model.marks.get(key)
-                raise Broken("S21", f"by {line}, {key} goes on at {stands.get(key)}; expected {expected}", key)
-        if {key: split.topic_id for key, split in state.splits.items()} != truth.model.known:
-            raise Broken("S21", f"by {line}, {list(state.splits)} are known; expected {list(truth.model.known)}")
-        for broken in proof.check_edit(batch, state):
-            raise Broken(broken[:2], f"by {line}: {broken}")
+
+def _check_places(line: str, state: EnumeratorState, truth: Truth) -> None:
+    """S21: the next offsets are those of the edit, and of nothing else."""
+    stands = {key: split.position for key, split in state.splits.items() if split.position is not None}
+    for key in sorted({**stands, **truth.model.marks}):
+        if stands.get(key) != truth.model.marks.get(key):
+            expected = truth.model.marks.get(key)
+            raise Broken("S21", f"by {line}, {key} goes on at {stands.get(key)}; expected {expected}", key)
+    if {key: split.topic_id for key, split in state.splits.items()} != truth.model.known:
+        raise Broken("S21", f"by {line}, {list(state.splits)} are known; expected {list(truth.model.known)}")
+
+
+def _check_proof(line: str, batch: OpenBatch, state: EnumeratorState, truth: Truth) -> None:
+    """R1 to R7, as the commands check them; and what they say is what comes of it."""
+    try:
+        laws = proof.check_edit(batch, state)
         again = sum(one.again for one in proof.consequences(batch, state))
-        if again != truth.again:
-            raise Broken("S21", f"by {line}, {again} offsets are said to be read again; expected {truth.again}")
+    except Exception as error:
+        raise Broken("crash", f"what {line} comes to raised {error!r}") from error
+    for broken in laws:
+        raise Broken(broken[:2], f"by {line}: {broken}")
+    if again != truth.again:
+        raise Broken("S21", f"by {line}, {again} offsets are said to be read again; expected {truth.again}")
