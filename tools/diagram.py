@@ -52,7 +52,7 @@ brings it back also assigns it.
 An impossible event (a batch that is planned backwards, a cluster that was never named, time that goes back) raises
 `TransitionError` with the event, the state and the events before it, and leaves the state unchanged. Events that come
 late or twice are possible, and change nothing (law S13). [Architecture](architecture.md) has the modules with the
-handlers, and [The laws](explanation/laws.md) has S1 to S20.
+handlers, and [The laws](explanation/laws.md) has S1 to S21.
 """
 
 OUTSIDE = "[*]"

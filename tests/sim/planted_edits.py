@@ -132,8 +132,8 @@ def _edited(
     says: str,
     name: str,
     other: object,
-    seed: int = 0,
     *,
+    seed: int,
     laws: tuple[str, ...] = ("S21",),
     like: str = "",
     **module: Any,
@@ -142,48 +142,55 @@ def _edited(
 
 
 BUGS: Mapping[str, Planted] = {
-    "rewind-forgets-one": _edited("one of several partitions is not rewound", "rewind", forgets_one),
+    "rewind-forgets-one": _edited("one of several partitions is not rewound", "rewind", forgets_one, seed=3),
     "rewind-keeps-epoch": _edited(
-        "a rewound partition has the epoch of its former position", "rewind", keeps_epoch, laws=("S3", "S9", "R1")
+        "a rewound partition has the epoch of its former position",
+        "rewind",
+        keeps_epoch,
+        laws=("S3", "S9", "R1"),
+        seed=4,
     ),
     "rewind-ends-batch": _edited(
-        "a rewind takes records from the batch that it is in",
-        "rewind",
-        rewinds_its_own_batch,
-        laws=("S15", "R2", "crash"),
+        "a rewind takes records from the batch that it is in", "rewind", rewinds_its_own_batch, laws=("S15",), seed=5
     ),
     "rewind-to-end-of-batch": _edited(
-        "batch:N is where it ended", "targets_of_batch", from_where_it_ended, module=places
+        "batch:N is where it ended", "targets_of_batch", from_where_it_ended, module=places, seed=9
     ),
-    "skip-reads-first": _edited("the first record of a skipped range is read", "skip", reads_first),
-    "skip-one-more": _edited("one record more is skipped", "skip", skips_one_more),
+    "skip-reads-first": _edited("the first record of a skipped range is read", "skip", reads_first, seed=9),
+    "skip-one-more": _edited("one record more is skipped", "skip", skips_one_more, seed=9),
     "skip-reads-all": _edited(
-        "a batch reads what is left out of it", "pieces", reads_what_is_left_out, laws=("S15",), module=plan
+        "a batch reads what is left out of it", "pieces", reads_what_is_left_out, laws=("S15",), module=plan, seed=9
     ),
     "skip-told-as-loss": Planted(
         "what was skipped by a command is declared lost",
         ("S9", "S21"),
         by_step(told_as_skipped),
         like="evensplit, before: a skipped range declared lost",
+        seed=48,
     ),
-    "drop-one-more": _edited("two partitions are dropped instead of one", "drop", drops_others),
-    "rename-without-owners": _edited("a renamed cluster has no owners", "rename_cluster", without_owner, laws=("R1",)),
-    "undo-keeps-edit": _edited("what is taken back stays", "made_by", keeps_edit, module=records),
-    "undo-takes-all": _edited("all edits of a batch are taken back at once", "made_by", undoes_all, module=records),
+    "drop-one-more": _edited("two partitions are dropped instead of one", "drop", drops_others, seed=4),
+    "rename-without-owners": _edited(
+        "a renamed cluster has no owners", "rename_cluster", without_owner, laws=("R1",), seed=5
+    ),
+    "undo-keeps-edit": _edited("what is taken back stays", "made_by", keeps_edit, module=records, seed=5),
+    "undo-takes-all": _edited(
+        "all edits of a batch are taken back at once", "made_by", undoes_all, module=records, seed=5
+    ),
     "undo-of-unwritten": _edited(
-        "an edit that was never written is taken back", "made_by", believes_records, module=records
+        "an edit that was never written is taken back", "made_by", believes_records, module=records, seed=165
     ),
     "edit-of-planned-batch": _edited(
-        "a batch that is planned is left out", "open_batch", done_if_planned, laws=("S21", "S15")
+        "a batch that is planned is left out", "open_batch", done_if_planned, laws=("S21", "S15"), seed=2
     ),
     "edit-carried-out-again": Planted(
-        "an edit is carried out in each batch after it", ("S3", "S15", "S10", "crash"), by_step(edits_again)
+        "an edit is carried out in each batch after it", ("S3", "S15", "S10", "crash"), by_step(edits_again), seed=4
     ),
     "edit-forgotten-at-once": Planted(
         "a rewound split stands before its beginning",
         ("S3", "S9"),
         by_step(keeps_no_edits),
         like="evensplit, before: a split rewound in its first batch",
+        seed=48,
     ),
 }
 """Name -> bug."""

@@ -68,6 +68,9 @@ def test_every_law_holds_for_many_seeds_and_they_go_everywhere() -> None:
     assert sum(report.sessions for report in reports) > 4 * SEEDS
     assert sum(report.batches for report in reports) > 50 * SEEDS
     assert max(report.largest for report in reports) > 24
+    edits = sum((Counter(report.edits) for report in reports), Counter[str]())
+    for command in ("rewind", "skip", "drop", "rename-cluster", "fork", "undo", "other"):
+        assert edits[command] >= SEEDS / 20, edits
     for law in reports[0].checks:
         assert sum(report.checks[law] for report in reports) > SEEDS
 

@@ -57,10 +57,10 @@ def simulate_command(
 ) -> None:
     """Test enumerator, reader and writing in simulated faults.
 
-    Clusters give wrong answers, readers crash, messages get lost, the driver dies at any point and its checkpoint is
-    damaged. Every law is checked after every event. In the end the faults stop, and everything must be read. The same
-    seed and number of events always give the same run. The first broken law ends the command, with the events that led
-    to it.
+    Clusters give wrong answers, readers crash, messages get lost, the driver dies at any point, and its checkpoint is
+    damaged, or edited as by `evensplit rewind`. Every law is checked after every event. In the end the faults stop, and
+    everything must be read. The same seed and number of events always give the same run. The first broken law ends the
+    command, with the events that led to it.
 
     With --part fetch, the reader of the tasks runs over simulated brokers and connections. With --part delivery, the
     protocol of exactly-once writing runs with simulated tasks, drivers, ledgers and coordinators of transactions. Of
@@ -178,6 +178,7 @@ def _plain(reports: Sequence[Report]) -> dict[str, Any]:
         "events": sum(report.events for report in reports),
         "batches": sum(report.batches for report in reports),
         "sessions": sum(report.sessions for report in reports),
+        "edits": _summed(report.edits for report in reports),
         "kinds": dict(sorted(kinds.items())),
         "checks": dict(checks),
         "digests": [f"{report.digest:08x}" for report in reports],
@@ -203,6 +204,9 @@ def _summary(reports: Sequence[Report]) -> Group:
     sessions = sum(report.sessions for report in reports)
     end = f"batches: {sum(report.batches for report in reports):,}, driver starts: {sessions:,}, "
     end += f"splits at most: {max(report.largest for report in reports)}"
+    edits = _summed(report.edits for report in reports)
+    if edits:
+        end += f"\ncommands on checkpoints: {', '.join(f'{times:,} {name}' for name, times in edits.items())}"
     if len(reports) == 1:
         end += f", digest {reports[0].digest:08x}"
     several = "s" * (len(reports) > 1)

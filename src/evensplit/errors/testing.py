@@ -24,7 +24,7 @@ class SimulationFailed(EvenSplitError):
     cure = "Report it with the seed in the message, which repeats the run."
     seed: int
     law: str
-    """The id of the law (S1 to S20); `liveness`; or `crash` if the code under test raised what it must not raise."""
+    """The id of the law (S1 to S21); `liveness`; or `crash` if the code under test raised what it must not raise."""
 
     event: int
     """The number of the event that broke it, from 1."""

@@ -112,7 +112,7 @@ class Simulation:
             "S5 S6 S19 of every owner": self.laws.checked["owners"],
             "S1 S2 S3 S4 S6 S10 of every state": self.laws.checked["states"],
             "S13 of late messages": self._late,
-            "S10 S11 S12 S15 to S18 of batches": self.batches,
+            "S10 S11 S12 S15 to S18 S21 of batches": self.batches,
         }
         return Report(
             self.seed,

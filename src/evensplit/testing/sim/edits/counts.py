@@ -83,7 +83,7 @@ def without(parts: Iterable[Part], taken: Part) -> Iterator[Part]:
 
 def is_within(part: Part, others: Iterable[Part]) -> bool:
     """Whether all of a part is in `others`."""
-    left = [part]
+    left = joined([part])
     for other in others:
         left = list(without(left, other))
     return not left
