@@ -205,14 +205,14 @@ BUGS: Mapping[str, Planted] = {
         ("S20",),
         Rules(),
         host=in_host("follow", fewer_at_once, reader_number),
-        seed=71,
+        seed=38,
     ),
     "readers-never-fewer": Planted(
         "there are more readers than slots for good",
         ("S20",),
         Rules(),
         host=in_host("follow", never_fewer, reader_number),
-        seed=71,
+        seed=38,
     ),
 }
 """Name -> bug."""

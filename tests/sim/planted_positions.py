@@ -62,7 +62,7 @@ def retained_without_position(state: EnumeratorState, event: Event) -> Step:
 
 BUGS: Mapping[str, Planted] = {
     "resolved-twice": Planted(
-        "a start moves", ("S3", "S4"), by_step(resolved_twice), seed=59, like="Spark: a start that is resolved twice"
+        "a start moves", ("S3", "S4"), by_step(resolved_twice), seed=99, like="Spark: a start that is resolved twice"
     ),
     "resolved-after-restart": Planted(
         "a start is looked up again", ("S3", "S4"), by_step(resolved_after_restart), seed=11, like="FLINK-38453"

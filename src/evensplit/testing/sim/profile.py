@@ -16,7 +16,7 @@ from evensplit.core.policies import BALANCED, BY_RATE
 from evensplit.core.state.settings import ALWAYS, PLANS, Settings
 from evensplit.testing.sim.bounds.chosen import Bounds, Rates, bounds
 
-EDITED = 0.4
+EDITED = 0.3
 """The share of the seeds in which checkpoints are edited."""
 
 FAULTS: Mapping[str, str] = MappingProxyType(
