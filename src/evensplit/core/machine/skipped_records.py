@@ -45,10 +45,6 @@ def note_read(transaction: Transaction, event: BatchOpened) -> None:
     known: dict[SplitId, list[Range]] = {}
     for part in (*event.repeated, *left_out):
         known.setdefault(part.split, []).append(part)
-    # Nobody has read what a command has left out of the batch.
-    for split, at, to in (jump for edit in transaction.before.edits for jump in edit.jumps):
-        if at < to:
-            known.setdefault(split, []).append(Range(split, at, to))
     restored = [split for split in transaction.splits.values() if split.read_from is not None]
     parts = [part for split in restored for part in _without(split, known.get(split.id, ()))]
     _note(transaction, parts, HandedOut.BEFORE_RESTART, polls=event.polls)
