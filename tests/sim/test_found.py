@@ -153,7 +153,7 @@ def test_what_was_read_to_its_end_in_a_cluster_that_is_gone_is_not_rewound() -> 
     assert end.clusters["east"].removed_at_ms is not None
     assert end.splits[SPLIT].finished
     batch = open_batch(end, end, done=True)
-    assert rewindable(batch) == []
+    assert rewindable(batch.end) == []
     with pytest.raises(EditRefused, match="nothing goes back"):
         rewind(batch, {SPLIT: 2}, Told("rewind", "", 1))
 

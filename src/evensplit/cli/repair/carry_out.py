@@ -159,6 +159,11 @@ def _batches(outcome: Outcome, chosen: tuple[str, ...]) -> dict[str, OpenBatch]:
     return open_batches(outcome.checkpoint, chosen)
 
 
+def states_of(outcome: Outcome, chosen: tuple[str, ...]) -> list[EnumeratorState]:
+    """The states that are edited: those of the `chosen` sources, or of all."""
+    return [state for source, state in outcome.checkpoint.newest.ours.items() if not chosen or source in chosen]
+
+
 def in_those(
     outcome: Outcome,
     chosen: tuple[str, ...],

@@ -5,10 +5,9 @@ from __future__ import annotations
 import click
 
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import begin, checkpoint_argument, editing, finish, in_those
-from evensplit.cli.repair.scope import parse_scope
+from evensplit.cli.repair.carry_out import begin, checkpoint_argument, editing, finish, in_those, states_of
+from evensplit.cli.repair.scope import SCOPE_METAVAR, Scope, meant, parse_scope
 from evensplit.cli.usage import ending
-from evensplit.core.model import Readable
 from evensplit.core.repair.edit import drop, is_known
 from evensplit.core.state.edits import scope_text
 
@@ -23,20 +22,22 @@ from evensplit.core.state.edits import scope_text
     ),
 )
 @checkpoint_argument
-@click.argument("scope", metavar="CLUSTER[/TOPIC[/PARTITION]]", callback=parse_scope)
+@click.argument("scope", metavar=SCOPE_METAVAR, callback=parse_scope)
 @editing
 def drop_command(
-    checkpoint: Place, scope: Readable, chosen: tuple[str, ...], yes: bool, assume_stopped: bool, form: str
+    checkpoint: Place, scope: Scope, chosen: tuple[str, ...], yes: bool, assume_stopped: bool, form: str
 ) -> None:
     """Forget a cluster, a topic or a partition.
 
     Its positions are removed from CHECKPOINT, the checkpointLocation of a query that has ended. Of a batch that is not
     done, its records are left out. Take it out of the query's options, too: what these still name is found again as
-    new, and read from its first offset.
+    new, and read from its first offset. CLUSTER can be left out if only one cluster has such a topic or partition; a
+    name that a cluster and a topic have is the cluster's.
     """
-    name = scope_text(scope)
-    outcome = begin(checkpoint, "drop", name)
-    in_those(outcome, chosen, lambda batch: is_known(batch.end, scope), lambda batch: drop(batch, scope, outcome.told))
+    outcome = begin(checkpoint, "drop", str(scope))
+    gone = meant([scope], states_of(outcome, chosen))[0]
+    name = scope_text(gone)
+    in_those(outcome, chosen, lambda batch: is_known(batch.end, gone), lambda batch: drop(batch, gone, outcome.told))
     outcome.notes.append(
         f"Take {name} out of the options of the query, too, unless it is to be read anew: what they still name of it "
         "is read from its first offset"

@@ -10,8 +10,16 @@ from evensplit.checkpoint.migration import Stand, some
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import check_whose, kafka_options, logs_of, reaching, said_of, servers_of
 from evensplit.cli.live.log_ends import settings_of
-from evensplit.cli.repair.carry_out import Outcome, begin, checkpoint_argument, editing, finish, make_edit
-from evensplit.cli.repair.scope import parse_scopes
+from evensplit.cli.repair.carry_out import (
+    Outcome,
+    begin,
+    checkpoint_argument,
+    editing,
+    finish,
+    make_edit,
+    states_of,
+)
+from evensplit.cli.repair.scope import SCOPE_METAVAR, Scope, meant, parse_scopes
 from evensplit.cli.repair.where import (
     Where,
     kept_ends,
@@ -24,7 +32,6 @@ from evensplit.cli.usage import ending
 from evensplit.core.model import Readable, SplitId, scopes
 from evensplit.core.repair.edit import OpenBatch, rewind
 from evensplit.core.repair.places import rewindable, targets_of_batch, within
-from evensplit.core.state.edits import scope_text
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
 from evensplit.errors import EditRefused
@@ -38,7 +45,7 @@ from evensplit.times import time_of
         "refused or failed, as where a cluster does not answer; nothing was written",
         "evensplit rewind /checkpoints/orders --to 2h",
         "evensplit rewind /checkpoints/orders --to 2025-01-31T12:00:00Z --yes",
-        "evensplit rewind /checkpoints/orders --to batch:120 --only east/orders",
+        "evensplit rewind /checkpoints/orders --to batch:120 --only orders",
     ),
 )
 @checkpoint_argument
@@ -55,16 +62,16 @@ from evensplit.times import time_of
 @click.option(
     "--only",
     multiple=True,
-    metavar="CLUSTER[/TOPIC[/PARTITION]]",
+    metavar=SCOPE_METAVAR,
     callback=parse_scopes,
-    help="Only this. Repeatable.",
+    help="Only this. CLUSTER can be left out if only one has such a topic or partition. Repeatable.",
 )
 @editing
 @reaching
 def rewind_command(
     checkpoint: Place,
     where: Where,
-    only: tuple[Readable, ...],
+    only: tuple[Scope, ...],
     chosen: tuple[str, ...],
     servers: tuple[str, ...],
     options: tuple[str, ...],
@@ -79,13 +86,14 @@ def rewind_command(
     checkpoint or those of --bootstrap-servers. Batches keep their numbers, so sinks that know batches by them take what
     is read again for new.
     """
-    said = " ".join([f"--to {where.text}", *(f"--only {scope_text(one)}" for one in only)])
+    said = " ".join([f"--to {where.text}", *(f"--only {one}" for one in only)])
     outcome = begin(checkpoint, "rewind", said)
+    these = _meant(only, states_of(outcome, chosen))
     sources = list(outcome.checkpoint.newest.ours)
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
 
     def make(source: str, batch: OpenBatch) -> EnumeratorState | None:
-        wanted = _wanted(batch, only, several=len(sources) > 1)
+        wanted = within(rewindable(batch.end), these)
         if not wanted and len(sources) > 1:
             return None
         targets = _targets(outcome, source, batch, where, wanted, places.get(source, ""), settings[source])
@@ -106,15 +114,16 @@ def rewind_command(
     finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)
 
 
-def _wanted(batch: OpenBatch, only: Sequence[Readable], *, several: bool) -> list[SplitId]:
-    """The splits that may go back. Raises EditRefused for a scope in which there are none, unless there are `several`
-    sources, of which another one may have some."""
-    there = rewindable(batch)
-    empty = [scope_text(one) for one in only if not any(one in scopes(key) for key in there)]
-    if empty and not several:
+def _meant(only: Sequence[Scope], states: Sequence[EnumeratorState]) -> list[Readable]:
+    """What `--only` names. Raises EditRefused for what is in several clusters, or of which nothing is read."""
+    these = meant(only, states)
+    there = [key for state in states for key in rewindable(state)]
+    read = {scope for key in there for scope in scopes(key)}
+    empty = [str(scope) for scope, one in zip(only, these, strict=True) if one not in read]
+    if empty:
         topics = list(dict.fromkeys(f"{key.cluster}/{key.topic}" for key in there))
         raise EditRefused(f"--only names {', '.join(empty)}, of which the query reads nothing; it reads {some(topics)}")
-    return within(there, only)
+    return these
 
 
 def _targets(

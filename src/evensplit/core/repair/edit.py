@@ -149,7 +149,7 @@ def drop(batch: OpenBatch, scope: Readable, told: Told) -> EnumeratorState:
     """
     gone = [split for key, split in batch.end.splits.items() if scope in scopes(key)]
     if not is_known(batch.end, scope):
-        raise EditRefused(f"there is no {scope_text(scope)} in the checkpoint{_instead(batch.end, scope)}")
+        raise EditRefused(f"there is no {scope_text(scope)} in the checkpoint{_instead(batch.end, scope, topics=True)}")
     change = Transaction(batch.end)
     for split in gone:
         change.drop(split)
@@ -267,10 +267,12 @@ def _stands(state: EnumeratorState, keys: Sequence[SplitId]) -> str:
     return ", ".join(said) + (f", … {len(keys)} in all" if len(keys) > NAMED_MAX else "")
 
 
-def _instead(state: EnumeratorState, scope: Readable) -> str:
-    """What there is instead of `scope`, as the end of a sentence."""
+def _instead(state: EnumeratorState, scope: Readable, *, topics: bool = False) -> str:
+    """What there is instead of `scope`, as the end of a sentence. `topics`: they could have been meant by a cluster."""
     if isinstance(scope, Cluster):
         there = list(state.clusters)
+        if topics:
+            there += dict.fromkeys(f"{key.cluster}/{key.topic}" for key in state.splits)
     elif isinstance(scope, Topic):
         there = list(dict.fromkeys(f"{key.cluster}/{key.topic}" for key in state.splits))
     else:

@@ -11,9 +11,9 @@ from evensplit.core.state.state import EnumeratorState, as_named, renamed_betwee
 from evensplit.errors import EditRefused
 
 
-def rewindable(batch: OpenBatch) -> list[SplitId]:
+def rewindable(state: EnumeratorState) -> list[SplitId]:
     """The splits that may go back, ascending."""
-    return [key for key, split in batch.end.splits.items() if may_go_back(batch.end, split)]
+    return [key for key, split in state.splits.items() if may_go_back(state, split)]
 
 
 def within(keys: Sequence[SplitId], only: Sequence[Readable]) -> list[SplitId]:

@@ -105,7 +105,7 @@ class Operator:
         told = self._said("rewind", where.said)
 
         def make(batch: OpenBatch) -> EnumeratorState:
-            wanted = places.within(places.rewindable(batch), where.only)
+            wanted = places.within(places.rewindable(batch.end), where.only)
             return edit.rewind(batch, where.asked(wanted), told)
 
         return self._edit(opened, told, make, opened.rewind(where.targets))
