@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from evensplit.checkpoint.checkpoint import read_checkpoint
 from evensplit.cli.live import log_ends
 from evensplit.cli.repair import carry_out
 from evensplit.core.model import SplitId
@@ -153,6 +154,20 @@ def test_a_topic_that_was_created_anew_is_read_from_where_that_began(tmp_path: P
     place = checkpoint(tmp_path / "x", *map(lines, log), committed=2)
     invoke("rewind", place, "--to", "batch:1", "--yes")
     assert positions(place) == {"default/orders/0": 2, "default/orders/1": 10}
+
+
+def test_long_offsets_are_only_counted_in_the_record(place: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    kept.write_text(text := json.dumps({"orders": {"0": 12, "1": 3}}) + " " * 200)
+    many = [part for _ in range(25) for part in ("--only", "default/orders")]
+    shown, _ = invoke("rewind", place, "--to", text, *many, "--yes")
+    said = "--to {offsets of 2 partitions}" + " --only default/orders" * 20 + " (… 25 in all)"
+    assert read_checkpoint(place).newest.ours["0"].edits[-1].said == said
+    assert f"`evensplit rewind {said}`: 2 partitions go back" in " ".join(shown.split())
+    assert positions(place) == {"default/orders/0": 12, "default/orders/1": 3}
+    invoke("undo", place, "--yes")
+    invoke("rewind", place, "--to", f"file:{kept}", "--yes")
+    assert read_checkpoint(place).newest.ours["0"].edits[-1].said == f"--to file:{kept}"
 
 
 def test_many_partitions_have_a_row_for_each_topic(tmp_path: Path) -> None:

@@ -37,6 +37,9 @@ from evensplit.core.text import counted
 from evensplit.errors import EditRefused
 from evensplit.times import time_of
 
+ONLY_MAX = 20
+"""So many `--only` are kept in the record of the edit."""
+
 
 @click.command(
     "rewind",
@@ -86,8 +89,7 @@ def rewind_command(
     checkpoint or those of --bootstrap-servers. Batches keep their numbers, so sinks that know batches by them take what
     is read again for new.
     """
-    said = " ".join([f"--to {where.text}", *(f"--only {one}" for one in only)])
-    outcome = begin(checkpoint, "rewind", said)
+    outcome = begin(checkpoint, "rewind", _said(where, only))
     these = _meant(only, states_of(outcome, chosen))
     sources = list(outcome.checkpoint.newest.ours)
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
@@ -112,6 +114,13 @@ def rewind_command(
     if not outcome.states:
         raise EditRefused("nothing goes back: no partition is beyond the place to rewind to; see `evensplit offsets`")
     finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)
+
+
+def _said(where: Where, only: Sequence[Scope]) -> str:
+    """The options for the state of the query, which has to stay small."""
+    shown = [f"--only {one}" for one in only[:ONLY_MAX]]
+    more = [f"(… {len(only)} in all)"] if len(only) > ONLY_MAX else []
+    return " ".join([f"--to {where}", *shown, *more])
 
 
 def _meant(only: Sequence[Scope], states: Sequence[EnumeratorState]) -> list[Readable]:

@@ -29,7 +29,7 @@ from evensplit.core.state.offset_strategies import (
 )
 from evensplit.core.state.spark_offsets import parse_positions
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import short
+from evensplit.core.text import counted, short
 from evensplit.errors import EditRefused
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.options.option import duration_ms
@@ -43,6 +43,8 @@ EXPECTED = (
 )
 OLDEST_MS = 1_000_000_000_000
 """Of 2001. A smaller number is one of seconds, or a mistake; no Kafka has older records."""
+SAID_CHARACTERS_MAX = 200
+"""Offsets in a longer text are only counted in the record of the edit: that is part of each later batch's offsets."""
 _BATCH = re.compile(r"batch:([0-9]{1,18})", re.ASCII)
 
 
@@ -54,6 +56,12 @@ class Where:
     strategy: Strategy | None = None
     offsets: Mapping[str, Mapping[TopicPartition, int]] | None = None
     batch: int | None = None
+
+    def __str__(self) -> str:
+        """As it was said, for the state of the query: many offsets are counted."""
+        if self.offsets is None or len(self.text) <= SAID_CHARACTERS_MAX:
+            return self.text
+        return f"{{offsets of {counted(sum(map(len, self.offsets.values())), 'partition')}}}"
 
 
 def parse_where(context: click.Context, parameter: click.Parameter, text: str) -> Where:
