@@ -21,6 +21,9 @@ SPEED_BATCHES_MAX = 5
 FIXED_BATCHES_MAX = 50
 """The last batches, over which it is measured what a batch takes whatever it reads."""
 
+SPAN_MS_MIN = 500
+"""A speed, or what arrives, is told once it was measured over so much time: one short batch says nothing."""
+
 RISE_MS = 5_000
 """What arrives counts as measured over this time, too, if that is more: a rate that rises is seen at once."""
 
@@ -96,10 +99,16 @@ class _Point(NamedTuple):
     splits: int
 
 
+def long_enough(times_ms: Sequence[int | None]) -> bool:
+    """Whether a rate can be told of batches that were planned at these times; of None, that is not known."""
+    times = [one for one in times_ms if one is not None]
+    return bool(times) and times[-1] - times[0] >= SPAN_MS_MIN
+
+
 def arriving_of(looks: Sequence[Measured], growing: Mapping[str, float]) -> tuple[float, bool] | None:
     """By how many offsets per second the logs grow, and whether that is known of all of them by their ends."""
-    times = [one.at_ms for one in looks if one.at_ms is not None][-BATCHES_MAX - 1 :]
-    if len(times) < 2 or times[-1] <= times[0]:
+    times = [one.at_ms for one in looks if one.at_ms is not None]
+    if not long_enough(times) or times[-1] <= times[-BATCHES_MAX - 1 :][0]:
         return None
     found = [
         (growing[cluster], True) if cluster in growing else _of_cluster(_track(looks, cluster))
@@ -185,12 +194,13 @@ class Pace(NamedTuple):
 def pace_of(looks: Sequence[Measured]) -> Pace | None:
     """How fast readers are: on average, or as in the better half of the last batches if that is more.
 
-    The others may have waited for an executor or a worker process to start.
+    The others may have waited for an executor or a worker process to start. None as long as those
+    of which it is known how long they took have read for less than `SPAN_MS_MIN`.
     """
     last = looks[-FIXED_BATCHES_MAX:]
     whole = [one for one in last if not one.without] or last
     found, recent = _taken(whole), _taken([one for one in whole if one.duration_ms != 0][-SPEED_BATCHES_MAX:])
-    if not recent:
+    if not recent or 1000 * sum(seconds for _, seconds in found) < SPAN_MS_MIN:
         return None
     fixed_s, sure = _fixed_s(found)
     mean = sum(offsets for offsets, _ in recent) / sum(seconds - fixed_s for _, seconds in recent)

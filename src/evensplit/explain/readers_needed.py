@@ -117,8 +117,8 @@ def readers_needed(
 ) -> ReadersNeeded | None:
     """Say how many readers are needed; None as long as that is not known.
 
-    It is known after two batches with times, one of them with a duration and something to read. A lag that is not known
-    counts as none, and what arrives is then what was read.
+    It is known after two batches with times, half a second apart, and once those with a duration and something to read
+    have taken as long (`SPAN_MS_MIN`). A lag that is not known counts as none, and what arrives is then what was read.
 
     Args:
         batches: those of one run, oldest first. The last ones count, see `BATCHES_MAX` and `FIXED_BATCHES_MAX`.

@@ -90,8 +90,8 @@ METRICS = (
         _SOURCE,
         "Readers that would keep up with what arrives, busy for four fifths of the time, and read the lag within two "
         "minutes besides: at least 1, and at most one for each partition, unless ranges are cut (plan=level). A "
-        "lag that limits or alignment hold back does not count. No sample until it is known: after two batches, one of "
-        "which read something.",
+        "lag that limits or alignment hold back does not count. No sample until it is known: after half a second with "
+        "two batches, one of which read something.",
     ),
     Metric(
         "evensplit_arriving_offsets_per_second",

@@ -16,7 +16,7 @@ from evensplit.core.state.observation import Report
 from evensplit.core.state.settings import LEVEL
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import Explanation, explain, seen_again
-from evensplit.explain.batch_rates import ClusterPart, Measured
+from evensplit.explain.batch_rates import ClusterPart, Measured, long_enough
 from evensplit.explain.evenness import Ownership, ownership, proofs
 from evensplit.explain.readers_needed import ReadersNeeded, readers_needed
 from evensplit.explain.record_counts import RecordCounts
@@ -147,7 +147,7 @@ class View:
     def rates(self, until_ms: int | None = None) -> Mapping[str, float]:
         """Cluster -> offsets per second over the last batches of this run, without clusters that are removed.
 
-        Empty until there are two batches whose planning times are known.
+        Empty until there are batches whose planning times are known, over half a second (`long_enough`).
 
         `until_ms`: nothing more was read until then. For an idle query, pass `SourceStatus.heard_ms`; without it the
         rate stays that of the last batches.
@@ -157,7 +157,7 @@ class View:
         recent = [(work, read) for work, read in latest if work.run_id == self.last.run_id]
         times = [work.at_ms for work, _ in recent]
         first, last = (times[0], times[-1]) if times else (None, None)
-        if first is None or last is None or last <= first:
+        if first is None or last is None or last <= first or not long_enough(self._planned_ms()):
             return {}
         last = last if until_ms is None else max(last, until_ms)
         # A batch reads the records since the batch before, so those of the first one are older than this span.
@@ -166,6 +166,10 @@ class View:
             for cluster in sums:
                 sums[cluster] += read.get(cluster, 0)
         return {cluster: 1000 * total / (last - first) for cluster, total in sums.items()}
+
+    def _planned_ms(self) -> list[int | None]:
+        """When the batches of this run were planned."""
+        return [one.at_ms for one in self.work if one.run_id == self.last.run_id]
 
     def readers_needed(
         self,

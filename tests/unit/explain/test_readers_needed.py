@@ -68,6 +68,15 @@ def test_a_rate_that_rises_is_seen_at_once_and_one_that_falls_later() -> None:
     assert needed([falls[-1], *(replace_at(falls[-1], at_s) for at_s in (50, 60))]).arriving == 1_000
 
 
+def test_less_than_half_a_second_is_too_short_for_a_speed() -> None:
+    first, second = Measured(0, 5, 5, 200, 0), Measured(499, 5, 5, 290, 0)
+    assert readers_needed([first, second], lag=0, splits=9, cuts=False) is None
+    late = second._replace(at_ms=500)
+    assert readers_needed([first, late], lag=0, splits=9, cuts=False) is None
+    assert needed([first, late._replace(duration_ms=300)]).speed > 0
+    assert readers_needed([first, second], lag=0, splits=9, cuts=False, until_ms=20_000) is None
+
+
 def replace_at(one: Measured, at_s: int) -> Measured:
     return one._replace(at_ms=at_s * 1000)
 

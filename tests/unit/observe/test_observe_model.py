@@ -116,6 +116,8 @@ def test_no_rate_without_times_and_none_where_time_stands_still() -> None:
     script = orders({"east": 1})
     first, second = script.batch(), script.batch(seconds=0)
     assert viewed(first, second).rates() == {}
+    assert viewed(first, replace(second, at_ms=(first.at_ms or 0) + 499)).rates() == {}
+    assert viewed(first, replace(second, at_ms=(first.at_ms or 0) + 500)).rates() != {}
     assert viewed(first, second).interval_ms is None
     assert viewed(*(replace(one, at_ms=None) for one in (first, second))).rates() == {}
 

@@ -35,7 +35,7 @@ class Edit:
     command: str
     """The command: `rewind`, `skip`, `fork`, `rename-cluster` or `drop`."""
     said: str
-    """What the command was told, in its own words: `--to 2h`. Commands keep it short: `--to {offsets of 9 partitions}`."""
+    """What the command was told, in its own words: `--to 2h`; kept short, as `--to {offsets of 9 partitions}`."""
     at_ms: int
     """When, in ms since 1970."""
     jumps: tuple[Jump, ...] = ()
