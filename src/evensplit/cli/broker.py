@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
-from evensplit.cli.usage import ending
+from evensplit.cli.usage import ending, new_console
 from evensplit.core.text import shown
 from evensplit.errors import BrokerError
 from evensplit.metadata.checks import TOPIC, is_topic
@@ -84,7 +84,7 @@ def broker(brokers: int, topics: list[tuple[str, int]], properties: dict[str, st
     The first line of standard output is its bootstrap address; everything else goes to standard error. Needs Java 17
     or later, listens on 127.0.0.1 alone, and leaves nothing behind.
     """
-    console = Console(stderr=True)
+    console = new_console(stderr=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _prepare(console)

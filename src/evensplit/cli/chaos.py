@@ -21,7 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from evensplit.cli.usage import end_with, ending, form_option, options_of, source_options
+from evensplit.cli.usage import end_with, ending, form_option, new_console, options_of, source_options
 from evensplit.core.text import counted
 from evensplit.testing.chaos.plan import Plan, read_schedule
 
@@ -100,7 +100,7 @@ def chaos(checked: Path | None, listed: bool, form: str, directory: Path | None,
 
     The same seed gives the same schedule. Needs Java 17 and about 8 GB of memory.
     """
-    console = Console()
+    console = new_console()
     if listed:
         console.print(_list())
         return
@@ -108,7 +108,7 @@ def chaos(checked: Path | None, listed: bool, form: str, directory: Path | None,
         # Not after an hour.
         raise click.ClickException("the report needs jinja2: pip install 'evensplit[testing]'")
     if checked is None:
-        checked = _run(_plan(directory, **asked), Console(stderr=True))
+        checked = _run(_plan(directory, **asked), new_console(stderr=True))
     end_with(_check(checked, form, console))
 
 

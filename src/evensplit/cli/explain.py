@@ -10,10 +10,9 @@ from difflib import SequenceMatcher
 from itertools import groupby
 
 import click
-from rich.console import Console
 from rich.text import Text
 
-from evensplit.cli.usage import ending, form_option
+from evensplit.cli.usage import ending, form_option, new_console
 from evensplit.core.text import plain
 from evensplit.errors import BY_ID
 from evensplit.kafka.options.option import Option
@@ -57,7 +56,7 @@ def explain(name: str, form: str) -> None:
     if form == "json":
         click.echo(json.dumps(found, indent=1))
         return
-    console = Console(highlight=False)
+    console = new_console(highlight=False)
     console.print(Text(" ".join(found[part] for part in TITLE if part in found), "bold"))
     for heading, text in found.items():
         if heading not in TITLE:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.cli.night import AnyReport, Done, Job, Tally, run_all, until
-from evensplit.cli.usage import end_with, ending, form_option, progress_bar
+from evensplit.cli.usage import end_with, ending, form_option, new_console, progress_bar
 from evensplit.core.text import counted
 from evensplit.testing.sim import FAULTS, Report, SimulationFailed
 from evensplit.testing.sim.delivery import DeliveryReport
@@ -69,7 +69,7 @@ def simulate_command(
     With --minutes or --part all, a broken law does not end the command. What was done is counted, and what was found is
     printed at the end, with the commands that repeat it.
     """
-    console = Console()
+    console = new_console()
     tallied = minutes is not None or part == "all"
     if seeds is None and minutes is None:
         seeds = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,9 @@ _SAID = re.compile(r"\s*([\w.-]+)\s*=(.*)", re.ASCII | re.DOTALL)
 
 HELP_COLUMNS = 78
 """The widest line of the help: click's own in a terminal of 80 columns."""
+
+UNFOLDED_COLUMNS = 100_000
+"""More than anything that is printed has in a line."""
 
 WRONG_USE = "unknown or conflicting option or argument"
 
@@ -113,6 +117,15 @@ def another_form(text: str, example: str) -> str:
     return f"--option{shown}: expected NAME=VALUE with an option's name, as in {example}"
 
 
+def new_console(*, stderr: bool = False, highlight: bool = True) -> Console:
+    """Where a command prints. Lines and tables are folded at the width of a terminal, or at COLUMNS; in a pipe or a
+    file they are as wide as what is in them."""
+    made = Console(stderr=stderr, highlight=highlight)
+    if made.file.isatty() or os.environ.get("COLUMNS", "").isdigit():
+        return made
+    return Console(stderr=stderr, highlight=highlight, width=UNFOLDED_COLUMNS)
+
+
 def end_with(well: bool) -> None:
     """End the command after printing, with exit code 1 unless all went `well`."""
     if not well:
@@ -131,7 +144,7 @@ def wrong_options() -> Iterator[None]:
 @contextmanager
 def progress_bar(what: str, *, hidden: bool = False) -> Iterator[Progress]:
     """A progress bar on standard error, if that is a terminal."""
-    console = Console(stderr=True)
+    console = new_console(stderr=True)
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal) as bar:
         yield bar

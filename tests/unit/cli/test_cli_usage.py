@@ -20,6 +20,7 @@ from evensplit.cli.completion import PROGRAM, VARIABLE
 from evensplit.cli.group import evensplit
 from evensplit.core.text import plain
 from evensplit.times import time_of
+from tests.support.edited import ours
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -213,3 +214,25 @@ def test_what_a_command_lacks_is_told_by_its_name() -> None:
         1,
         "evensplit: the command line needs rich: pip install 'evensplit[cli]'\n",
     )
+
+
+def test_into_a_pipe_nothing_is_folded_unless_columns_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "a-cluster-" + "with-a-long-name-" * 8 + "0"
+    place = ours(tmp_path / "orders", cluster=name)
+    row = f"{name}/orders/0"
+    monkeypatch.delenv("COLUMNS", raising=False)
+    for command in (("drop", place, row), ("inspect", place, "--splits"), ("top", place, "--once")):
+        shown = CliRunner().invoke(evensplit, [*map(str, command)]).stdout
+        assert row in shown
+        assert max(map(len, shown.splitlines())) < 1_000, "no line is filled up"
+    shown = CliRunner().invoke(evensplit, ["drop", str(place), row], env={"COLUMNS": "60"}).stdout
+    assert max(map(len, shown.splitlines())) <= 60
+
+
+def test_consoles_are_made_in_one_place() -> None:
+    made = [
+        path.name
+        for path in sorted((ROOT / "src/evensplit").rglob("*.py"))
+        if re.search(r"\bConsole\(", path.read_text())
+    ]
+    assert made == ["usage.py"]

@@ -8,12 +8,11 @@ from dataclasses import asdict
 from typing import Any
 
 import click
-from rich.console import Console
 
 from evensplit.cli.assign import assign_tables as tables
 from evensplit.cli.assign.assign_tables import Score, score
 from evensplit.cli.assign.cases import Case, name_of, read_cases
-from evensplit.cli.usage import ending, form_option, watched
+from evensplit.cli.usage import ending, form_option, new_console, watched
 from evensplit.core.assign import Assignment
 from evensplit.core.assign import assign as assign_splits
 from evensplit.core.policies import POLICIES
@@ -100,7 +99,7 @@ def _print_json(results: Sequence[Any]) -> None:
 
 
 def _print_tables(cases: Sequence[Case], policy: str) -> None:
-    console = Console()
+    console = new_console()
     if len(cases) <= DETAILED_CASES_MAX:
         for case in cases:
             console.print(tables.one_case(case, _solve(case, policy)))
@@ -121,9 +120,9 @@ def _compare(cases: Sequence[Case], form: str) -> None:
         )
     elif len(compared) <= DETAILED_CASES_MAX:
         for case, by_policy in compared:
-            Console().print(tables.comparison(case, by_policy))
+            new_console().print(tables.comparison(case, by_policy))
     else:
-        Console().print(tables.comparison_of_many(compared))
+        new_console().print(tables.comparison_of_many(compared))
 
 
 def _watched(cases: Sequence[Case]) -> Iterable[Case]:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import click
-from rich.console import Console
 
 from evensplit.checkpoint.offset_log import read_offset_log
 from evensplit.checkpoint.places.place import Place
@@ -17,7 +16,16 @@ from evensplit.cli.assign.plan_tables import comparison, one_plan
 from evensplit.cli.assign.whatif import Plan, Present, Terms, compared, plan_of
 from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.live.next_batch import NAMING, names_clusters, observe
-from evensplit.cli.usage import PLACE, end_with, ending, form_option, options_of, source_options, wrong_options
+from evensplit.cli.usage import (
+    PLACE,
+    end_with,
+    ending,
+    form_option,
+    new_console,
+    options_of,
+    source_options,
+    wrong_options,
+)
 from evensplit.core.model import Cluster
 from evensplit.core.policies import POLICIES
 from evensplit.core.state.settings import REBALANCES, SCOPES, Settings
@@ -100,9 +108,9 @@ def plan(
     if form == "json":
         click.echo(json.dumps(_plain(checkpoint, present, terms, plans), indent=1))
     elif compare:
-        Console().print(comparison(present, terms, plans))
+        new_console().print(comparison(present, terms, plans))
     else:
-        Console().print(one_plan(present, plans[terms.policy]))
+        new_console().print(one_plan(present, plans[terms.policy]))
     end_with(not present.unanswered)
 
 

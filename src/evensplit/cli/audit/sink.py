@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.table import Table
 
 from evensplit.checkpoint.places.place import Place
@@ -19,7 +18,7 @@ from evensplit.cli.audit.logs import bounds_of, records_in
 from evensplit.cli.audit.offset_sets import OffsetCounts, both, set_of
 from evensplit.cli.audit.sink_rows import KINDS, SinkRows, read_sink
 from evensplit.cli.audit.sink_verdict import Answer, Fault, SinkVerdict, Stretch, compare
-from evensplit.cli.usage import PLACE, cell, end_with, ending, form_option, progress_bar
+from evensplit.cli.usage import PLACE, cell, end_with, ending, form_option, new_console, progress_bar
 from evensplit.core.model import Range, SplitId
 from evensplit.core.text import counted, plain
 from evensplit.errors import ClusterError, EvenSplitError
@@ -178,7 +177,7 @@ def _summary(verdict: SinkVerdict) -> str:
 
 def _print(verdict: SinkVerdict, rows: SinkRows) -> None:
     if verdict.stretches:
-        Console().print(_table(verdict.stretches))
+        new_console().print(_table(verdict.stretches))
     if len(verdict.stretches) > ROWS_MAX:
         click.echo(f"… {len(verdict.stretches):,} in all; --format json has them.")
     click.echo(f"{_summary(verdict)}.")

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.table import Table
 
 from evensplit.checkpoint.files import batches_of, is_directory, numbers_in
@@ -21,7 +20,7 @@ from evensplit.cli.audit.connections import EVERY, clusters_of, reaching_cluster
 from evensplit.cli.audit.ledger import Ledger, read_ledger
 from evensplit.cli.audit.logs import Progress, bounds_of, ledger_records, read_logs
 from evensplit.cli.audit.topic_verdict import Finding, Kind, TopicVerdict, judge, judge_checkpoint
-from evensplit.cli.usage import PLACE, cell, end_with, ending, form_option, progress_bar
+from evensplit.cli.usage import PLACE, cell, end_with, ending, form_option, new_console, progress_bar
 from evensplit.core.delivery.decision_json import decode_decision
 from evensplit.core.delivery.terms import Decision, State
 from evensplit.core.model import Range
@@ -183,7 +182,7 @@ def _summary(verdict: TopicVerdict) -> str:
 
 
 def _print(verdict: TopicVerdict, ledger: Ledger) -> None:
-    console = Console()
+    console = new_console()
     if verdict.findings:
         console.print(_table(verdict.findings, several=len(ledger.queries) > 1))
     if len(verdict.findings) > ROWS_MAX:

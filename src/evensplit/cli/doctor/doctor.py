@@ -9,7 +9,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from evensplit.checkpoint.places.place import Place
@@ -20,7 +19,16 @@ from evensplit.cli.doctor.local import local_findings
 from evensplit.cli.doctor.start import Given, StartLook
 from evensplit.cli.doctor.written import format_findings
 from evensplit.cli.live.next_batch import clusters_named, names_clusters
-from evensplit.cli.usage import PLACE, end_with, ending, form_option, options_of, source_options, wrong_options
+from evensplit.cli.usage import (
+    PLACE,
+    end_with,
+    ending,
+    form_option,
+    new_console,
+    options_of,
+    source_options,
+    wrong_options,
+)
 from evensplit.core.model import TopicPattern
 from evensplit.core.state.offset_strategies import Committed, parts
 from evensplit.core.text import counted, plain
@@ -81,7 +89,7 @@ def doctor(given: tuple[str, ...], sink: bool, checkpoint: Place | None, source:
     if source is not None and checkpoint is None:
         raise click.UsageError("--source is for a CHECKPOINT; leave it out, or give --checkpoint")
     looks = _looks(said, sink=sink, kept=None if checkpoint is None else CheckpointLook(checkpoint, source))
-    console = Console(highlight=False)
+    console = new_console(highlight=False)
     found: list[Finding] = []
     for one in chain(local_findings(), looks):
         found.append(one)

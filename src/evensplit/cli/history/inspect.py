@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 from rich.box import SIMPLE
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +16,7 @@ from evensplit.checkpoint.history import CheckpointHistory, read_history
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.decided import asking_ledger, decisions_table, plain_decision, read_decisions
 from evensplit.cli.live.connection_options import check_source
-from evensplit.cli.usage import PLACE, batches_bar, batches_option, cell, ending, form_option
+from evensplit.cli.usage import PLACE, batches_bar, batches_option, cell, ending, form_option, new_console
 from evensplit.core.model import Cluster, Lifecycle, Readable, Topic
 from evensplit.core.state.settings import Settings
 from evensplit.core.text import counted, plain
@@ -78,7 +78,7 @@ def inspect(
         written = {} if decisions is None else {"written": [plain_decision(one) for one in decisions]}
         click.echo(json.dumps({**_plain(kept, views, splits=splits), **written}, indent=1))
     else:
-        console = Console()
+        console = new_console()
         console.print(_page(kept, views, splits=splits))
         if decisions is not None:
             console.print(decisions_table(decisions) if decisions else "The ledger has nothing of these batches.")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console, Group
+from rich.console import Group
 from rich.text import Text
 
 from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
@@ -20,7 +20,7 @@ from evensplit.checkpoint.migration import Migration, Stand, to_evensplit, to_ka
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import check_asked, check_source, kafka_options, logs_of, reaching, said_of
 from evensplit.cli.live.log_ends import LogPosition, positions_table, without_logs
-from evensplit.cli.usage import PLACE, ending, form_option, progress_bar
+from evensplit.cli.usage import PLACE, ending, form_option, new_console, progress_bar
 from evensplit.core.state.spark_offsets import format_positions
 from evensplit.core.text import counted, short
 from evensplit.errors import CheckpointForeign
@@ -121,7 +121,7 @@ def migrate(
     if form == "json":
         click.echo(json.dumps(_plain(outcome), indent=1))
     else:
-        Console().print(_page(outcome))
+        new_console().print(_page(outcome))
     if outcome.obstacles:
         raise click.ClickException("; ".join(outcome.obstacles))
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import click
-from rich.console import Console, Group
+from rich.console import Group
 from rich.text import Text
 
 from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
@@ -24,7 +24,7 @@ from evensplit.cli.live.connection_options import (
     servers_of,
 )
 from evensplit.cli.live.log_ends import LogPosition, positions_table, without_logs
-from evensplit.cli.usage import PLACE, end_with, ending
+from evensplit.cli.usage import PLACE, end_with, ending, new_console
 from evensplit.core.state.spark_offsets import format_positions
 from evensplit.errors import CheckpointForeign
 
@@ -106,7 +106,7 @@ def _print(checkpoint: Checkpoint, listed: list[tuple[Stand, list[LogPosition]]]
         for stand, logs in listed:
             parts.append(Text(f"Source {stand.source} of the query, cluster {stand.cluster}", "bold"))
             parts.append(positions_table(logs))
-        Console().print(Group(*parts))
+        new_console().print(Group(*parts))
     else:
         for stand, logs in listed:
             text = format_positions({(one.topic, one.partition): one.position for one in logs})

@@ -32,7 +32,7 @@ from evensplit.cli.history.inspect import how_far
 from evensplit.cli.history.top_folder import show_folder
 from evensplit.cli.live.connection_options import asked_cluster, check_asked, check_source, reaching
 from evensplit.cli.live.lags import LogEnds, lag_by_cluster, log_ends
-from evensplit.cli.usage import PLACE, batches_bar, cell, end_with, ending, form_option
+from evensplit.cli.usage import PLACE, batches_bar, cell, end_with, ending, form_option, new_console
 from evensplit.core.model import Lifecycle
 from evensplit.core.text import plain
 from evensplit.errors import CheckpointError
@@ -125,7 +125,7 @@ def top(
         check_asked(options, servers, lag=lag, cluster=cluster)
         asking = FleetLag(servers, options, lag, cluster)
         try:
-            is_last = once or (form == "table" and not Console().is_terminal)
+            is_last = once or (form == "table" and not new_console().is_terminal)
             end_with(show_folder(Fleet([checkpoint]), asking, form, once=is_last, waiting=waiting))
         finally:
             asking.close()
@@ -135,7 +135,7 @@ def top(
     if chosen is not None:
         check_source(chosen, list(kept.views), "--source")
     ends = log_ends(_chosen(kept, chosen), servers, options, lag=lag, cluster=cluster)
-    console, advisor = Console(), Advisor(checkpoint)
+    console, advisor = new_console(), Advisor(checkpoint)
     try:
         ends.poll(_chosen(kept, chosen))
         ends.finish()

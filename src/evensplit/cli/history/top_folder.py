@@ -18,7 +18,7 @@ from rich.text import Text
 
 from evensplit.cli.history.fleet import Fleet
 from evensplit.cli.history.fleet_lag import FleetLag
-from evensplit.cli.usage import cell
+from evensplit.cli.usage import cell, new_console
 from evensplit.core.text import counted, plain
 from evensplit.observe.health.standing import ADVISED, URGENT, Standing, standing_of
 from evensplit.observe.health.unreadable import Unreadable
@@ -69,7 +69,7 @@ def show_folder(fleet: Fleet, lag: FleetLag, form: str, *, once: bool, waiting: 
     Raises CheckpointError if there is nothing to show.
     """
     fleet.check()
-    said, console = Said(), Console()
+    said, console = Said(), new_console()
     rest_s = fleet.round(said, lag)
     if once:
         lag.ends.finish()

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import click
 from rich.box import SIMPLE
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.usage import PLACE, ending, form_option, watched
+from evensplit.cli.usage import PLACE, ending, form_option, new_console, watched
 from evensplit.core.model import SplitId
 from evensplit.core.text import plain
 from evensplit.explain.split_history import Entry, SplitHistory, describe_split, split_history
@@ -86,7 +86,7 @@ def why(checkpoint: Place, split: Wanted, form: str) -> None:
     if form == "json":
         click.echo(json.dumps(_plain(checkpoint, log, found), indent=1))
     else:
-        Console().print(_page(log, found))
+        new_console().print(_page(log, found))
 
 
 def _story(log: OffsetLog, source: str, key: SplitId) -> SplitHistory | None:

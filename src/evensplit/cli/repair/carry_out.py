@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 from rich.box import SIMPLE
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -30,7 +30,7 @@ from evensplit.checkpoint.edits import (
 from evensplit.checkpoint.look import Seen, look, signs_of_life
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import check_source
-from evensplit.cli.usage import PLACE, cell, form_option
+from evensplit.cli.usage import PLACE, cell, form_option, new_console
 from evensplit.core.repair.edit import OpenBatch, Told
 from evensplit.core.repair.proof import Consequence, check_edit, consequences
 from evensplit.core.repair.records import Record
@@ -288,7 +288,7 @@ def _show(outcome: Outcome, last: str) -> None:
         Text("Checked: what the edit does not name stays, each offset has one reader, and no law is broken that held.")
     )
     parts.append(Text(plain(last), "bold"))
-    Console().print(Group(*parts))
+    new_console().print(Group(*parts))
 
 
 def _table(found: tuple[Consequence, ...]) -> Table:
