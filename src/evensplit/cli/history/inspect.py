@@ -113,8 +113,10 @@ def _page(kept: CheckpointHistory, views: dict[str, View], *, splits: bool) -> G
 
 
 def how_far(view: View) -> list[Text]:
-    """What held the last batch, and which time is reached, a line each; none where nothing is known of that."""
+    """Why the last batch had fewer readers, what held it, and which time is reached: a line each, of what is known."""
     found: list[Text] = []
+    if few := view.explanation.plan.few(view.last.end.settings.reader_offsets_min):
+        found.append(Text(f"In the last batch, {few}."))
     if view.explanation.held:
         found.append(Text(f"The last batch was {plain(held_sentence(view.explanation.held))}."))
     if (reached_ms := view.last.end.reached_ms) is not None:

@@ -32,6 +32,18 @@ class PlanView:
     joined: int = 0
     """How many readers had their offsets read by another one, since they were few."""
 
+    def few(self, reader_offsets_min: int) -> str:
+        """Say why fewer readers than have offsets read the batch, and what changes it; empty if all did.
+
+        A sentence without a full stop. `reader_offsets_min`: of the batch's settings.
+        """
+        if not self.joined:
+            return ""
+        return (
+            f"{counted(self.joined, 'reader')} had too few offsets for a task: others read them "
+            f"(readerOffsetsMin={reader_offsets_min}; with 1, each reader reads its own)"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """All of it, in JSON's own types."""
         return {

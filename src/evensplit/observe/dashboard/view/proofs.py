@@ -101,9 +101,8 @@ def _planned(view: View) -> Sequence[tuple[str, str]]:
     best = f", the best possible {how}." if proven else f"; {how}, no plan is below {plan.bound:,}."
     lent = f" {counted(plan.lent, 'range')} lent to other readers, {counted(plan.cuts, 'cut')}."
     found = [("good" if proven else "off", f"{have}{best}{lent if plan.lent or plan.cuts else ''}")]
-    if plan.joined:
-        few = f"{counted(plan.joined, 'reader')} had too few offsets for a task: others read them (readerOffsetsMin)."
-        found.append(("good", few))
+    if few := plan.few(view.last.end.settings.reader_offsets_min):
+        found.append(("good", f"{few}."))
     if advice := said_of_plan(view):
         found.append(("off", f"{advice[0].upper()}{advice[1:]}."))
     return found
