@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import groupby
+from itertools import chain, groupby
 
 import click
 from rich.text import Text
 
+from evensplit.cli.group import COMMANDS, evensplit
 from evensplit.cli.usage import ending, form_option, new_console
 from evensplit.core.text import plain
 from evensplit.errors import BY_ID
@@ -24,11 +25,27 @@ SUGGESTIONS_MAX = 3
 SIMILAR = 0.6
 """How much alike two words are, from 0 to 1, for one to be meant with the other."""
 
-TITLE = ("id", "name", "option")
+TITLE = ("id", "name", "option", "command")
 """What stands in the first line of what is found; the rest has a heading each."""
 
 PAGES = "docs/reference"
 """From where the links of errors and options are."""
+
+COMMAND_WORDS = {
+    **dict.fromkeys(
+        ("edit", "edited", "edits", "repair", "surgery"), ("rewind", "skip", "drop", "rename-cluster", "fork", "undo")
+    ),
+    **dict.fromkeys(("rewound", "replay", "reset"), ("rewind",)),
+    **dict.fromkeys(("skipped", "poison"), ("skip",)),
+    **dict.fromkeys(("dropped", "forget", "forgotten"), ("drop",)),
+    **dict.fromkeys(("forked", "copy"), ("fork",)),
+    **dict.fromkeys(("rename", "renamed"), ("rename-cluster",)),
+    **dict.fromkeys(("undone", "revert"), ("undo",)),
+}
+"""What people call it, and what the history of a checkpoint says -> the commands that do it."""
+
+REPAIR_PAGE = "../howto/repair.md"
+REPAIRING = frozenset(chain.from_iterable(COMMAND_WORDS.values()))
 
 _ID = re.compile(r"(?:es-?)?(\d+)")
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
@@ -50,7 +67,8 @@ def explain(name: str, form: str) -> None:
 
     For an error, these are its cause and its cure. NAME is the id in the last line of an error, or its class in
     evensplit.errors. Otherwise NAME is an option of format("evensplit"); for an option of another Kafka source or
-    client, the command names the one to use here.
+    client, the command names the one to use here. The name of a command, or a word such as rewound, leads to the
+    command and its page.
     """
     found = {heading: _plainly(text) for heading, text in find(name).items()}
     if form == "json":
@@ -84,7 +102,23 @@ def find(name: str) -> Mapping[str, str]:
         return {"option": known[0], "meaning": known[1]}
     if own := next((one for one in BY_NAME.values() if _is_one_of_many(whole, one)), None):
         return _option(own, DECLARED)
+    if commands := COMMAND_WORDS.get(whole, (whole,) if whole in COMMANDS else ()):
+        return _commands(commands)
     raise click.ClickException(_unknown(name, whole))
+
+
+def _commands(names: Sequence[str]) -> Mapping[str, str]:
+    """What the commands do, and the page about them."""
+    context = click.Context(evensplit)
+    said: list[str] = []
+    for name in names:
+        command = evensplit.get_command(context, name)
+        lines = (command.help if command is not None and command.help else "").strip().splitlines()
+        said.append(f"`evensplit {name}`: {lines[0] if lines else name}")
+    title = f"evensplit {names[0]}" if len(names) == 1 else "evensplit"
+    page = REPAIR_PAGE if REPAIRING.issuperset(names) else f"commands.md#evensplit-{names[0]}"
+    more = f"{f'`evensplit {names[0]} --help`' if len(names) == 1 else 'their `--help`'} and [this page]({page})"
+    return {"command": title, "meaning": " ".join(said), "more": f"{more}."}
 
 
 def _is_one_of_many(whole: str, option: Option) -> bool:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from evensplit.cli.explain import SUGGESTIONS_MAX
-from evensplit.cli.group import evensplit
+from evensplit.cli.explain import COMMAND_WORDS, SUGGESTIONS_MAX, find
+from evensplit.cli.group import COMMANDS, evensplit
 from evensplit.errors import BY_ID, EvenSplitError, OptionError
-from evensplit.spark.options.spec.all import DECLARED
+from evensplit.spark.options.spec.all import BY_NAME, DECLARED
+from evensplit.spark.options.spec.sink import SINK_BY_NAME
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -128,3 +129,27 @@ def test_what_is_referred_to_is_a_page_that_there_is() -> None:
     named = {page for name in [*names, "kafka.sasl.mechanism"] for page in re.findall(r"\((docs/[^)#]+)", run(name)[0])}
     assert {"docs/reference/options.md", "docs/howto/metadata.md", "docs/migration.md", "docs/assignment.md"} <= named
     assert [page for page in named if not (ROOT / page).is_file()] == []
+
+
+@pytest.mark.parametrize(
+    "word, commands",
+    [
+        *((name, (name,)) for name in ("rewind", "skip", "undo", "fork", "drop", "rename-cluster")),
+        ("Rewound", ("rewind",)),
+        ("skipped", ("skip",)),
+        ("edit", ("rewind", "skip", "drop", "rename-cluster", "fork", "undo")),
+    ],
+)
+def test_a_word_about_repairs_leads_to_the_command_and_its_page(word: str, commands: tuple[str, ...]) -> None:
+    shown, _ = run(word)
+    for command in commands:
+        assert f"`evensplit {command}`: " in shown
+    assert "docs/howto/repair.md" in shown
+
+
+def test_every_command_is_explained_and_no_option_is_hidden_by_one() -> None:
+    for name in COMMANDS:
+        assert find(name)
+    assert find("top")["command"] == "evensplit top"
+    assert find("top")["more"].endswith("[this page](commands.md#evensplit-top).")
+    assert not COMMAND_WORDS.keys() & {*BY_NAME, *SINK_BY_NAME, *COMMANDS}
