@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
 from itertools import chain, groupby
 
 import click
 from rich.text import Text
 
-from evensplit.cli.group import COMMANDS, evensplit
 from evensplit.cli.usage import ending, form_option, new_console
 from evensplit.core.text import plain
 from evensplit.errors import BY_ID
@@ -62,7 +61,8 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 )
 @click.argument("name")
 @form_option
-def explain(name: str, form: str) -> None:
+@click.pass_context
+def explain(context: click.Context, name: str, form: str) -> None:
     """Print what an error or an option means.
 
     For an error, these are its cause and its cure. NAME is the id in the last line of an error, or its class in
@@ -70,7 +70,7 @@ def explain(name: str, form: str) -> None:
     client, the command names the one to use here. The name of a command, or a word such as rewound, leads to the
     command and its page.
     """
-    found = {heading: _plainly(text) for heading, text in find(name).items()}
+    found = {heading: _plainly(text) for heading, text in find(name, context.find_root().command).items()}
     if form == "json":
         click.echo(json.dumps(found, indent=1))
         return
@@ -81,8 +81,10 @@ def explain(name: str, form: str) -> None:
             console.print(Text(f"\n{heading.capitalize()}: ", "bold").append(text, ""))
 
 
-def find(name: str) -> Mapping[str, str]:
+def find(name: str, among: click.Command | None = None) -> Mapping[str, str]:
     """What an id (also as ES101 or 101), or the name of an error or an option in any case, means: Markdown by heading.
+
+    `among`: the group whose commands may be meant, too.
 
     Raises click.ClickException with what may be meant.
     """
@@ -102,19 +104,18 @@ def find(name: str) -> Mapping[str, str]:
         return {"option": known[0], "meaning": known[1]}
     if own := next((one for one in BY_NAME.values() if _is_one_of_many(whole, one)), None):
         return _option(own, DECLARED)
-    if commands := COMMAND_WORDS.get(whole, (whole,) if whole in COMMANDS else ()):
-        return _commands(commands)
+    if isinstance(among, click.Group):
+        context = click.Context(among)
+        asked = COMMAND_WORDS.get(whole, (whole,))
+        if commands := {one: command for one in asked if (command := among.get_command(context, one)) is not None}:
+            return _commands(commands)
     raise click.ClickException(_unknown(name, whole))
 
 
-def _commands(names: Sequence[str]) -> Mapping[str, str]:
+def _commands(found: Mapping[str, click.Command]) -> Mapping[str, str]:
     """What the commands do, and the page about them."""
-    context = click.Context(evensplit)
-    said: list[str] = []
-    for name in names:
-        command = evensplit.get_command(context, name)
-        lines = (command.help if command is not None and command.help else "").strip().splitlines()
-        said.append(f"`evensplit {name}`: {lines[0] if lines else name}")
+    names = list(found)
+    said = [f"`evensplit {name}`: {(one.help or '').strip().splitlines()[0]}" for name, one in found.items()]
     title = f"evensplit {names[0]}" if len(names) == 1 else "evensplit"
     page = REPAIR_PAGE if REPAIRING.issuperset(names) else f"commands.md#evensplit-{names[0]}"
     more = f"{f'`evensplit {names[0]} --help`' if len(names) == 1 else 'their `--help`'} and [this page]({page})"

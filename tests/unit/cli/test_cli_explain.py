@@ -149,7 +149,7 @@ def test_a_word_about_repairs_leads_to_the_command_and_its_page(word: str, comma
 
 def test_every_command_is_explained_and_no_option_is_hidden_by_one() -> None:
     for name in COMMANDS:
-        assert find(name)
-    assert find("top")["command"] == "evensplit top"
-    assert find("top")["more"].endswith("[this page](commands.md#evensplit-top).")
+        assert find(name, evensplit)
+    assert find("top", evensplit)["command"] == "evensplit top"
+    assert find("top", evensplit)["more"].endswith("[this page](commands.md#evensplit-top).")
     assert not COMMAND_WORDS.keys() & {*BY_NAME, *SINK_BY_NAME, *COMMANDS}
