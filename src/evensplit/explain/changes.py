@@ -12,7 +12,7 @@ from evensplit.core.loss_text import describe_loss, extent, verdict
 from evensplit.core.machine.events import Event
 from evensplit.core.machine.trace import describe
 from evensplit.core.model import Loss, Split, SplitId
-from evensplit.core.state.edits import Edit
+from evensplit.core.state.edits import Edit, former_names
 from evensplit.core.state.settings import RATE
 from evensplit.core.state.state import EnumeratorState, as_named, edits_between, new_losses, renamed_between
 from evensplit.core.text import counted
@@ -82,9 +82,11 @@ class Changes:
         readers, and for each loss.
         """
         lines = [edit_sentence(edit) for edit in self.edits]
+        told_by_edits = former_names(self.edits)
         lines += [
             f"cluster {was} is now called {now}: it is the same Kafka cluster, so its positions and owners are kept"
             for was, now in self.renamed
+            if told_by_edits.get(was) != now
         ]
         for topic, found in _by_topic([(one.split, one) for one in self.discoveries]):
             shown = found if len(found) <= PARTITIONS_SHOWN_MAX else ()

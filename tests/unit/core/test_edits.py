@@ -176,6 +176,14 @@ def test_a_new_name_keeps_positions_owners_pins_and_limits() -> None:
     assert happened(moved, START, after)[-1] == "was called west/clicks/0 before: `evensplit rewind --to 2h`"
 
 
+def test_a_cluster_that_a_command_renamed_is_told_once() -> None:
+    after = rename_cluster(OPEN, "west", "north", TOLD)
+    assert changes(START, after).renamed == (("west", "north"),)
+    assert [line for line in changes(START, after).sentences() if "north" in line] == [
+        "`evensplit rewind --to 2h`: cluster west is called north"
+    ]
+
+
 def test_what_was_dropped_before_its_cluster_got_a_new_name_is_told_as_dropped() -> None:
     dropped = OpenBatch(START, drop(OPEN, A, TOLD), False)
     after = rename_cluster(dropped, "east", "north", TOLD)
