@@ -167,6 +167,8 @@ def test_what_one_source_has_is_dropped_and_the_others_stay(tmp_path: Path) -> N
     ]
     invoke("rename-cluster", place, "east", "north", "--yes")
     assert "there is no south in the checkpoint" in invoke("drop", place, "south", code=1)[1]
+    _, told = invoke("drop", place, "nort", code=1)
+    assert "there is no nort in the checkpoint; it has north, north/orders; did you mean north" in told
     assert [list(state.clusters) for state in read_checkpoint(place).newest.ours.values()] == [["north"], ["west"]]
     assert "no partition is left" in invoke("drop", place, "west", code=1)[1]
 

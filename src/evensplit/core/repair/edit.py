@@ -279,7 +279,7 @@ def _instead(state: EnumeratorState, scope: Readable, *, topics: bool = False) -
         there = [str(key) for key in state.splits if key[:2] == scope[:2]] or [str(key) for key in state.splits]
     question = meant(scope_text(scope), there)
     shown = ", ".join(there[:NAMED_MAX]) + (f", … {len(there)} in all" if len(there) > NAMED_MAX else "")
-    return f"; it has {shown or 'none'}{f'. {question}' if question else ''}"
+    return f"; it has {shown or 'none'}{f'; {question}' if question else ''}"
 
 
 def _scope_called(scope: str, before: str, after: str) -> str:
