@@ -80,14 +80,20 @@ def test_a_query_that_seems_to_run_hinders(place: Path) -> None:
     assert "With --yes" not in shown
     invoke("skip", place, "orders/0:31", "--yes", "--assume-stopped")
     age(place)
-    # What the edit has written itself is no sign.
-    invoke("skip", place, "orders/0:32", "--yes")
+    # What the edit has written itself is no sign, and nothing could show a query that is in its batch by now.
+    _, told = invoke("skip", place, "orders/0:32", "--yes", code=1)
+    assert told.startswith("Error: batch 3 is planned and not done, and a query that is in it at this moment may write")
+    assert "With --yes --assume-stopped, " in invoke("skip", place, "orders/0:32")[0]
+    invoke("skip", place, "orders/0:32", "--yes", "--assume-stopped")
     assert "and a sink that has had it already would not take more" in invoke("skip", place, "orders/0:35", code=1)[1]
 
 
 def test_a_poison_record_of_a_batch_that_fails(tmp_path: Path) -> None:
     place = ours(tmp_path / "orders", committed=1)
-    shown, _ = invoke("skip", place, "orders/0:24", "--yes")
+    before = contents(place)
+    assert "Stop the query, and say --assume-stopped" in invoke("skip", place, "orders/0:24", "--yes", code=1)[1]
+    assert contents(place) == before
+    shown, _ = invoke("skip", place, "orders/0:24", "--yes", "--assume-stopped")
     assert "Batch 2 is planned and not done. The edit goes into it; the query does it first when it starts." in shown
     assert "`evensplit skip orders/0:24`: default/orders/0: offset 24 is never read." in shown
     assert shown_rows(shown) == [["default/orders/0", "30", "30", "1"]]
@@ -165,7 +171,7 @@ def test_what_one_source_has_is_dropped_and_the_others_stay(tmp_path: Path) -> N
     assert [row.split()[0] for row in shown.splitlines() if row.strip().startswith(("east/", "west/"))] == [
         "west/orders/0"
     ]
-    invoke("rename-cluster", place, "east", "north", "--yes")
+    invoke("rename-cluster", place, "east", "north", "--yes", "--assume-stopped")
     assert "there is no south in the checkpoint" in invoke("drop", place, "south", code=1)[1]
     _, told = invoke("drop", place, "nort", code=1)
     assert "there is no nort in the checkpoint; it has north, north/orders; did you mean north" in told
@@ -260,9 +266,10 @@ def test_undo(place: Path) -> None:
     shown, _ = invoke("undo", place)
     assert "The last edit: `evensplit rewind --to batch:1`, of 20" in shown
     assert "the sink may have batch 3 by now" in shown
-    assert "Nothing was written. With --yes, it is taken back." in shown
+    assert "Nothing was written. With --yes --assume-stopped, it is taken back." in shown
+    assert "batch 3 is planned and not done" in invoke("undo", place, "--yes", code=1)[1]
     assert contents(place) == edited
-    assert document("undo", place, "--yes")["written"] is True
+    assert document("undo", place, "--yes", "--assume-stopped")["written"] is True
     assert contents(place) == before
 
 

@@ -50,11 +50,11 @@ def test_what_only_one_cluster_has_needs_no_cluster(tmp_path: Path) -> None:
     place = two_clusters(tmp_path, "returns")
     invoke("rewind", place, "--to", "batch:1", "--only", "returns/1", "--only", "orders/0", "--yes")
     assert positions(place) == {"east/orders/0": 10, "east/orders/1": 25, "west/returns/0": 30, "west/returns/1": 10}
-    shown, _ = invoke("drop", place, "returns", "--yes")
+    shown, _ = invoke("drop", place, "returns", "--yes", "--assume-stopped")
     assert "the positions of west/returns are forgotten" in shown
     assert "Take west/returns out of the options of the query, too" in shown
     assert positions(place) == {"east/orders/0": 10, "east/orders/1": 25}
-    invoke("drop", place, "orders/1", "--yes")
+    invoke("drop", place, "orders/1", "--yes", "--assume-stopped")
     assert positions(place) == {"east/orders/0": 10}
 
 

@@ -165,7 +165,7 @@ def test_long_offsets_are_only_counted_in_the_record(place: Path, tmp_path: Path
     assert read_checkpoint(place).newest.ours["0"].edits[-1].said == said
     assert f"`evensplit rewind {said}`: 2 partitions go back" in " ".join(shown.split())
     assert positions(place) == {"default/orders/0": 12, "default/orders/1": 3}
-    invoke("undo", place, "--yes")
+    invoke("undo", place, "--yes", "--assume-stopped")
     invoke("rewind", place, "--to", f"file:{kept}", "--yes")
     assert read_checkpoint(place).newest.ours["0"].edits[-1].said == f"--to file:{kept}"
 

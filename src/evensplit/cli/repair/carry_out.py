@@ -107,7 +107,9 @@ def writing(what: str) -> Callable[[Any], Any]:
 
     def add(command: Any) -> Any:
         command = form_option(command)
-        assumed = "Go ahead even if a query seems to be running on CHECKPOINT."
+        assumed = (
+            "The query of CHECKPOINT is stopped: go ahead where files look as if it ran, or where none could show it."
+        )
         command = click.option("--assume-stopped", is_flag=True, help=assumed)(command)
         return click.option("--yes", is_flag=True, help=what)(command)
 
@@ -187,6 +189,7 @@ def finish(outcome: Outcome, *, yes: bool, assume_stopped: bool, form: str) -> N
         lambda: write_edit(outcome.checkpoint, outcome.seen, outcome.data, told.edit().line, told.at_ms),
         done=f"Written. Start the query as always; `evensplit undo {path}` takes the edit back until then.",
         offered=f"{path} is edited so. {STOPPED}",
+        replaced=outcome.checkpoint.newest.number if outcome.checkpoint.replays else None,
         yes=yes,
         assume_stopped=assume_stopped,
         form=form,
@@ -199,6 +202,7 @@ def conclude(
     *,
     done: str,
     offered: str,
+    replaced: int | None = None,
     yes: bool,
     assume_stopped: bool,
     form: str,
@@ -208,25 +212,38 @@ def conclude(
     Args:
         done: the last line, if it is written.
         offered: the last sentence, if nothing hinders it: what `--yes` would do.
+        replaced: the batch whose offset file is replaced; None: none is.
 
     Raises click.ClickException for what hinders it, and what `write` raises.
     """
     _add_notes(outcome)
     if not assume_stopped:
         outcome.obstacles.extend(hindrances(outcome.checkpoint, outcome.seen, outcome.records, outcome.told.at_ms))
+        if yes and replaced is not None:
+            outcome.obstacles.append(unseen(replaced))
     if yes and not outcome.obstacles:
         write()
         outcome.written = True
     if form == "json":
         click.echo(json.dumps(_plain(outcome), indent=1))
     else:
-        _show(outcome, done if outcome.written else not_written(offered, outcome.obstacles))
+        _show(outcome, done if outcome.written else not_written(offered, outcome.obstacles, replaced))
     refuse(outcome.obstacles)
 
 
-def not_written(offered: str, obstacles: Sequence[str]) -> str:
-    """The last line of a command that has written nothing: with `--yes` it would do what is `offered`."""
-    return "Nothing was written." if obstacles else f"Nothing was written. With --yes, {offered}"
+def unseen(batch: int) -> str:
+    """Why the offset file of a batch that is not done is not replaced without `--assume-stopped`."""
+    return (
+        f"batch {batch} is planned and not done, and a query that is in it at this moment may write nothing as "
+        "long as it takes. Stop the query, and say --assume-stopped"
+    )
+
+
+def not_written(offered: str, obstacles: Sequence[str], replaced: int | None) -> str:
+    """The last line of a command that has written nothing: what would make it do what is `offered`."""
+    if obstacles:
+        return "Nothing was written."
+    return f"Nothing was written. With {'--yes' if replaced is None else '--yes --assume-stopped'}, {offered}"
 
 
 def refuse(obstacles: Sequence[str]) -> None:

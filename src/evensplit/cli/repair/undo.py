@@ -11,7 +11,7 @@ from evensplit.checkpoint.checkpoint import read_checkpoint
 from evensplit.checkpoint.edits import edits_of_newest, last_edit, undo_edit
 from evensplit.checkpoint.look import look
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import checkpoint_argument, hindrances, not_written, refuse, writing
+from evensplit.cli.repair.carry_out import checkpoint_argument, hindrances, not_written, refuse, unseen, writing
 from evensplit.cli.usage import ending
 from evensplit.core.text import plain
 from evensplit.times import time_of
@@ -39,6 +39,8 @@ def undo(checkpoint: Place, yes: bool, assume_stopped: bool, form: str) -> None:
     obstacles: list[str] = []
     if not assume_stopped:
         obstacles = hindrances(found, seen, edits_of_newest(found), round(time.time() * 1000))
+        if yes:
+            obstacles.append(unseen(record.batch))
     written = yes and not obstacles
     if written:
         undo_edit(found, seen, record)
@@ -54,11 +56,11 @@ def undo(checkpoint: Place, yes: bool, assume_stopped: bool, form: str) -> None:
         click.echo(json.dumps(document, indent=1))
     else:
         click.echo(plain(f"The last edit: `{record.line}`, of {time_of(record.at_ms)} UTC, in batch {record.batch}."))
-        if record.before is None and not written:
+        if record.before is None:
             click.echo(
                 f"Note: if a query was started on it since and was killed, the sink may have batch {record.batch} by "
                 "now, and a sink that knows batches by their numbers would leave out the next one of that number. Then "
                 "let the query run instead, and rewind."
             )
-        click.echo("Taken back." if written else not_written("it is taken back.", obstacles))
+        click.echo("Taken back." if written else not_written("it is taken back.", obstacles, record.batch))
     refuse(obstacles)
