@@ -24,8 +24,9 @@ from evensplit.core.machine.events import (
     PartitionsListed,
 )
 from evensplit.core.model import Cause, ListedPartition, Loss, SplitId
+from evensplit.core.state.edits import jumps_of
 from evensplit.core.state.offset_strategies import TopicPartition
-from evensplit.core.state.state import EnumeratorState, Session
+from evensplit.core.state.state import EnumeratorState, Session, as_named, edits_between
 
 Positions = Mapping[TopicPartition, int]
 
@@ -117,10 +118,16 @@ def begins(start: EnumeratorState, end: EnumeratorState) -> dict[str, dict[Topic
 
 
 def lost_between(start: EnumeratorState, end: EnumeratorState) -> tuple[Loss, ...]:
-    """What the batch from `start` to `end`, which another source planned, leaves out although it was to be read."""
+    """What the batch from `start` to `end`, which another source planned, leaves out although it was to be read.
+
+    What a command has changed in it is no loss.
+    """
     found: list[Loss] = []
-    for key, split in start.splits.items():
-        if split.position is None or not split.active:
+    edits = edits_between(start, end)
+    jumps = jumps_of(edits)
+    for key, split in as_named(start, end).items():
+        is_edited = key in jumps or any(edit.drops(key) for edit in edits)
+        if split.position is None or not split.active or is_edited:
             continue
         after = end.splits.get(key)
         if after is None:

@@ -227,7 +227,7 @@ def test_a_copy_says_that_it_is_one() -> None:
             lambda: rename_cluster(OpenBatch(START, drop(OPEN, Cluster("west"), TOLD), False), "east", "west", TOLD),
             "cluster west is still there where the batch begins",
         ),
-        (lambda: open_batch(EnumeratorState(), EnumeratorState(), done=True), "planned by another source"),
+        (lambda: open_batch(EnumeratorState(), EnumeratorState(), done=True), "has planned no batch yet"),
     ],
 )
 def test_what_cannot_be_done_is_refused(edit: Callable[[], object], said: str) -> None:

@@ -57,13 +57,12 @@ class Told:
 def open_batch(start: EnumeratorState, end: EnumeratorState, *, done: bool) -> OpenBatch:
     """The batch that an edit goes into, where `start` to `end` is the last batch of a checkpoint, and `done` or not.
 
-    Raises EditRefused for a checkpoint without a batch that this source has planned.
+    A state that was made of the positions of another source has no readers yet: the query deals its batch out.
+
+    Raises EditRefused for a query that has not planned a batch.
     """
-    if not end.begun or not end.readers:
-        raise EditRefused(
-            "the last batch was planned by another source, such as Spark's own Kafka source; expected one that this "
-            "source has planned. Let the query run one batch first"
-        )
+    if not end.begun:
+        raise EditRefused("the query has planned no batch yet, so there is nothing to edit. Let it run one batch first")
     idle = bool(end.edits) and not edits_between(start, end)
     if not done and not idle:
         return OpenBatch(start, end, False)

@@ -194,7 +194,9 @@ def _positions(after: EnumeratorState, edit: Edit) -> Iterator[str]:
 
 
 def _planned(batch: OpenBatch, after: EnumeratorState) -> Iterator[str]:
-    """R5."""
+    """R5, where it is known who the readers are."""
+    if not after.readers:
+        return
     planned = _by_split(part for one in plan_batch(batch.start, after).readers for part in one.ranges)
     wanted = _by_split(batch_ranges(batch.start, after))
     if {key: _joined(ones) for key, ones in planned.items()} != {key: _joined(ones) for key, ones in wanted.items()}:
