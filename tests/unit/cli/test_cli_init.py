@@ -155,6 +155,10 @@ def test_a_file_has_no_sample(tmp_path: Path) -> None:
         "schema.registry.basic.auth.user.info=me:hunter2",
         "schema.registry.bearer.auth.token=hunter2",
         "metadata.password=hunter2",
+        "metadata.apiKey=hunter2",
+        "Metadata.Auth=Basic hunter2",
+        "metadata.header.Authorization=Bearer hunter2",
+        "metadata.region=hunter2",
     ],
 )
 def test_no_secret_is_written_or_shown(option: str) -> None:
@@ -175,6 +179,9 @@ def test_no_secret_in_a_url_is_written_or_shown(flag: str, url: str) -> None:
 def test_placeholders_are_written() -> None:
     said = code("--servers", "a:1", "--topics", "x", *LOGIN, f"kafka.sasl.jaas.config={JAAS.format('${env:P}')}")
     assert 'password="${env:P}"' in said
+    said = code("--metadata", "my.module:Service", "-o", "metadata.apiKey=${env:KEY}", "-o", "metadata.tls=true")
+    assert '"metadata.apiKey": "${env:KEY}"' in said
+    assert '"metadata.tls": "true"' in said
     values = {"schema.registry.basic.auth.user.info": "me:${env:P}", "kafka.ssl.key.password": "${file:/x:y}"}
     assert list(secret_problems(values)) == []
 
