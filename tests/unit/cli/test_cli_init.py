@@ -138,6 +138,76 @@ def test_what_cannot_be_is_said_with_what_is_expected(arguments: tuple[str, ...]
     assert said in found[0]
 
 
+COPIES = ("--sink", "kafka", "--to")
+S = ("--servers", "a:9092,b:9092")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (*S, "--pattern", "orders", *COPIES, "orders-copy"),
+        (*S, "-o", 'assign={"orders": [0]}', *COPIES, "orders"),
+        (*S, "--topics", "orders", *COPIES, "orders", "--to-servers", "B:9092, a:9092"),
+        ("--cluster", "us=c:1", "--cluster", "eu=a:1", "--topics", "x,y", *COPIES, "y", "--to-servers", "a:1"),
+        ("--local", *COPIES, "orders"),
+        (*S, "--topics", "a", "--kind", "batch", *COPIES, "a"),
+    ],
+)
+def test_no_job_reads_what_it_writes(arguments: tuple[str, ...]) -> None:
+    topic = arguments[arguments.index("--to") + 1]
+    assert problems(*arguments) == [
+        f"--to is {topic}, which is read, too: it would never end; expected another topic",
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (*S, "--pattern", "^orders$", *COPIES, "orders-copy"),
+        (*S, "-o", 'assign={"orders": [0]}', *COPIES, "order"),
+        (*S, "--topics", "orders", *COPIES, "orders", "--to-servers", "c:9092"),
+        ("--cluster", "us=c:1", "--cluster", "eu=a:1", "--topics", "x", *COPIES, "x", "--to-servers", "b:1"),
+        ("--metadata", "/etc/fleet.yaml", *COPIES, "x", "--to-servers", "b:1"),
+    ],
+)
+def test_a_topic_that_is_not_read_is_written(arguments: tuple[str, ...]) -> None:
+    assert '"topic": ' in code(*arguments)
+
+
+def test_that_a_job_reads_what_it_writes_is_said_with_all_else_that_is_wrong() -> None:
+    found = problems(*S, "--topics", "orders", *COPIES, "orders", "--trigger", "never", "--start", "-2hh")
+    assert len(found) == 3
+    assert [one for one in found if one.startswith("--to is orders, which is read, too")]
+
+
+@pytest.mark.parametrize(
+    "path", ["dbfs:/mnt/ck", "file:/data/ck", "file:///data/ck", "hdfs:/ck", "s3a://b/ck", "/data/ck"]
+)
+def test_a_url_is_left_as_it_is(path: str) -> None:
+    said = code("--servers", "a:9092", "--topics", "x", "--checkpoint", path)
+    assert f'"checkpointLocation": "{path}",' in said
+    assert "HERE" not in said
+
+
+@pytest.mark.parametrize(
+    "to, checkpoint",
+    [
+        *(("out/", "out"), ("./out", "out"), ("x/../out", "out"), ("file:/out", "/out//"), ("file:///a/", "FILE:/a")),
+        ("s3a://b/out/", "s3a://b/out"),
+    ],
+)
+def test_two_names_of_one_directory_are_one(to: str, checkpoint: str) -> None:
+    found = problems("--local", "--sink", "parquet", "--to", to, "--checkpoint", checkpoint)
+    assert found == [f"--to and --checkpoint are both {to!r}; expected two directories"]
+
+
+@pytest.mark.parametrize("path", ["~/ck", "~", "~me/ck"])
+def test_a_home_directory_is_refused(path: str) -> None:
+    said = " begins with ~, which is no home directory for Spark; expected the whole path"
+    assert problems("--local", "--checkpoint", path) == [f"--checkpoint{said}"]
+    assert problems("--local", "--sink", "parquet", "--to", path) == [f"--to{said}"]
+
+
 def test_a_file_has_no_sample(tmp_path: Path) -> None:
     (tmp_path / "schema").write_text("id BIGINT")
     found = problems("--local", "--values", "json", "--schema", f"file:{tmp_path}/schema")

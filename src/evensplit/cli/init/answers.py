@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from evensplit.cli.init import job as words
 from evensplit.cli.init.job import NAME_MAX, Answers, Job
+from evensplit.cli.init.literals import normal_path
+from evensplit.cli.init.own_output import reads_topic
 from evensplit.cli.init.sample import sample
 from evensplit.cli.init.secret_options import secret_problems
 from evensplit.cli.init.written import sink_problems
@@ -145,9 +147,6 @@ class _Making:
         given = self.given
         if self.sink == words.KAFKA and not self.target:
             self.wrong("--sink kafka is given without a topic; expected --to TOPIC")
-        same = given.local or self.target_servers == (given.servers or "").strip()
-        if self.sink == words.KAFKA and same and self.target in _listed(given.topics or "").split(",") and self.target:
-            self.wrong(f"--to is {self.target}, which is read, too: it would never end; expected another topic")
         if self.sink == words.CONSOLE and given.to is not None:
             self.wrong("--to is given, but rows are printed; expected another --sink, or leave --to out")
         if self.sink == words.FOREACH and not self.stream:
@@ -157,11 +156,13 @@ class _Making:
         if self.sink == words.KAFKA and not self.target_servers and (self.clusters or given.metadata is not None):
             self.wrong("--sink kafka is given without the cluster that is written to; expected --to-servers")
         stores = self.sink in (words.PARQUET, words.DELTA, words.FOREACH)
-        if stores and self.stream and self.target == self._checkpoint():
+        if stores and self.stream and normal_path(self.target) == normal_path(self._checkpoint()):
             self.wrong(f"--to and --checkpoint are both {self.target!r}; expected two directories")
         for flag, value, is_used in (("--to", given.to, stores), ("--checkpoint", given.checkpoint, self.stream)):
             if is_used and value is not None and not value.strip():
                 self.wrong(f"{flag} is empty; expected a directory, or leave it out")
+            if is_used and value is not None and value.strip().startswith("~"):
+                self.wrong(f"{flag} begins with ~, which is no home directory for Spark; expected the whole path")
         for flag, value in (("--checkpoint", given.checkpoint), ("--trigger", given.trigger)):
             if value is not None and not self.stream:
                 self.wrong(f"{flag} is given, but is for streams; expected --kind stream, or leave it out")
@@ -215,7 +216,9 @@ class _Making:
         except OptionError as error:
             self.problems += error.problems
         if self.sink == words.KAFKA:
-            servers, topic = self.target_servers or ANY_SERVERS, self.target or ANY_TOPIC
+            servers, topic = self.target_servers or judged.get(SERVERS, ANY_SERVERS), self.target or ANY_TOPIC
+            if self.target and reads_topic(judged, topic, judged[SERVERS] if given.local else servers):
+                self.wrong(f"--to is {topic}, which is read, too: it would never end; expected another topic")
             found = sink_problems({SERVERS: servers, "topic": topic, **login}, stream=self.stream)
             # What is wrong with the login was said of the source.
             self.problems += [f"{one} (--sink kafka)" for one in found if one not in self.problems]
