@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import resource
 import select
 import shlex
 import subprocess
@@ -206,6 +207,19 @@ def test_a_home_directory_is_refused(path: str) -> None:
     said = " begins with ~, which is no home directory for Spark; expected the whole path"
     assert problems("--local", "--checkpoint", path) == [f"--checkpoint{said}"]
     assert problems("--local", "--sink", "parquet", "--to", path) == [f"--to{said}"]
+
+
+@pytest.mark.parametrize("flags", [(), ("--force",)])
+def test_a_job_that_cannot_be_written_whole_is_not_there(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        result = init(str(tmp_path), "--local", *flags)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert result.exit_code == 1
+    assert "job.py cannot be written: File too large" in result.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_has_no_sample(tmp_path: Path) -> None:

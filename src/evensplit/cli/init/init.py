@@ -151,16 +151,15 @@ def _is_enough(given: Answers) -> bool:
 
 
 def _write(path: Path, code: str, *, force: bool) -> None:
-    """Write the file. Raises click.ClickException if one is there, or it cannot be written."""
+    """Write the file, all of it or nothing. Raises click.ClickException if one is there, or it cannot be written."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not force:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(code)
-            return
         try:
             partial.write_text(code, encoding="utf-8")
+            if not force:
+                # Of two that write at once, one finds it there. Not every file system has links, which would do.
+                path.open("x").close()
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
