@@ -54,6 +54,26 @@ def test_the_release_is_that_of_the_metadata_beside_the_package(
     assert installed.release() == ""
 
 
+@pytest.mark.parametrize(
+    "older, newer",
+    [
+        ("0.9.0", "0.10.0"),
+        ("9.0", "10.0.dev1"),
+        ("1.2.3.dev4+g5", "1.2.3"),
+        ("1.2.3rc9", "1.2.3rc10"),
+        ("1.2.3", "1.2.3.post1"),
+        ("1.2", "1.2.1rc1"),
+    ],
+)
+def test_of_several_releases_beside_the_package_it_is_the_highest(
+    older: str, newer: str, tmp_path: Path, lies_in: Callable[[Path], None]
+) -> None:
+    found = site(tmp_path, older)
+    (found / f"evensplit-{newer}.dist-info").mkdir()
+    lies_in(found)
+    assert installed.release() == newer
+
+
 def read_a_task() -> Callable[[], object]:
     sent = pickle.dumps(EvenSplitReader(None, 1))  # type: ignore[arg-type]
     return lambda: pickle.loads(sent).read(InputPartition(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -11,13 +12,27 @@ def release() -> str:
     """The version of this process, by the metadata beside the package; empty where there are none, as in a checkout.
 
     The names of a directory are read, not the metadata: `importlib.metadata` takes longer to load than a task may take.
+    Of several, which `pip install --target --upgrade` leaves, it is the highest.
     """
     package = _package()
     try:
-        found = sorted(path.name for path in package.parent.glob(f"{package.name}-*.dist-info"))
+        names = [path.name for path in package.parent.glob(f"{package.name}-*.dist-info")]
     except OSError:
         return ""
-    return found[-1].removeprefix(f"{package.name}-").removesuffix(".dist-info") if found else ""
+    found = (name.removeprefix(f"{package.name}-").removesuffix(".dist-info") for name in names)
+    return max(found, key=_order, default="")
+
+
+def _order(version: str) -> tuple[list[int], bool, list[int], str]:
+    """Puts versions in the order of their numbers; one that leads to a release, as 1.2.dev3 and 1.2rc1, is below it."""
+    release = re.match(r"[0-9]*(\.[0-9]+)*", version)
+    rest = version[release.end() :] if release else version
+    is_released = not rest or rest.startswith(("+", ".post"))
+    return _numbers(version.removesuffix(rest)), is_released, _numbers(rest), version
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(one) for one in re.findall(r"[0-9]+", text)]
 
 
 def check_place() -> None:
