@@ -168,6 +168,10 @@ def test_the_workers_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("none", None, Status.FAILED, "there is no such program"),
         ("broken", "exit 3", Status.FAILED, "it is no Python: it ended with 3"),
         ("another", "printf '\\377'", Status.FAILED, "it is no Python: it ended with 0"),
+        ("one", "echo 1", Status.FAILED, "it is no Python: it ended with 0"),
+        ("empty", "echo '{}'", Status.FAILED, "it is no Python: it ended with 0"),
+        ("odd", f"echo '{json.dumps({**said, 'python': 3})}'", Status.FAILED, "it is no Python: it ended with 0"),
+        ("greets", f"echo Welcome; echo '{json.dumps(said)}'", Status.WARNING, "evensplit 0.0 (here "),
         ("old", f"echo '{json.dumps(other)}'", Status.FAILED, "Python 3.2, where the driver has 3."),
         (
             "bare",

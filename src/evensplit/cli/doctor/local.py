@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import metadata
+from typing import Any
 
 from evensplit.cli.doctor.findings import Doubt, Finding, Step, Wrong, taken
 from evensplit.core.json_text import parse_json
@@ -125,10 +126,9 @@ def _workers() -> str:
         done = subprocess.run([path, "-c", _PROBE], capture_output=True, timeout=PROBE_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Wrong(f"{where}, and it does not run: {error}", cure) from None
-    try:
-        found = parse_json(done.stdout.decode())
-    except ValueError:
-        raise Wrong(f"{where}, and it is no Python: it ended with {done.returncode}", cure) from None
+    found = _probed(done.stdout)
+    if found is None:
+        raise Wrong(f"{where}, and it is no Python: it ended with {done.returncode}", cure)
     version, own = ".".join(map(str, found["python"])), ".".join(map(str, sys.version_info[:2]))
     if version != own:
         raise Wrong(f"{where}: Python {version}, where the driver has {own}; Spark wants the same for both", cure)
@@ -141,6 +141,19 @@ def _workers() -> str:
 
 
 _SAME = ("evensplit", "pyspark", "pyarrow")
+
+
+def _probed(printed: bytes) -> dict[str, Any] | None:
+    """What the probe says, which is the last line: what starts a Python may print more. None: it says nothing."""
+    try:
+        found = parse_json((printed.splitlines() or [b""])[-1].decode())
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not {"python", "kernel", *_SAME} <= found.keys():
+        return None
+    python, kernel, versions = found["python"], found["kernel"], [found[name] for name in _SAME]
+    is_whole = isinstance(python, list) and isinstance(kernel, str)
+    return found if is_whole and all(one is None or isinstance(one, str) for one in versions) else None
 
 
 def _own_address() -> str:
