@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from evensplit.checkpoint import finding
 from evensplit.checkpoint.finding import checkpoints_below, is_checkpoint, why_not_ours
 from evensplit.cli.group import evensplit
-from evensplit.cli.history.fleet import Fleet, Followed
+from evensplit.cli.history.fleet import Fleet, Followed, labels_of
 from evensplit.cli.history.fleet_lag import FleetLag
 from evensplit.cli.live import lags, log_ends
 from evensplit.core.state.state import EnumeratorState
@@ -143,6 +143,27 @@ def test_several_places_are_told_apart(tmp_path: Path, page: Page, nobody: Fleet
     write(tmp_path / "green" / "orders")
     Fleet([tmp_path / "blue", tmp_path / "green" / "orders"]).round(page, nobody)
     assert page.names() == sorted(["blue/orders", str(tmp_path / "green" / "orders")])
+
+
+def test_folders_of_one_name_are_told_apart_by_what_they_are_in(
+    tmp_path: Path, page: Page, nobody: FleetLag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [tmp_path / "a" / "x", tmp_path / "b" / "x", tmp_path / "c", Path("x/orders")]
+    for place in places[:3]:
+        write(place / "orders", query=f"in-{place.parent.name}")
+    monkeypatch.chdir(tmp_path / "b")
+    fleet = Fleet([*places[:3], tmp_path / "a" / "x", places[3]])
+    fleet.round(page, nobody)
+    assert page.names() == ["a/x/orders", "b/x/orders", "c/orders", "x/orders"]
+    assert labels_of([Path("x"), Path("/x"), Path("/")]) == {Path("x"): "x", Path("/x"): "x", Path("/"): "/"}
+
+
+def test_no_two_have_one_name(tmp_path: Path, page: Page, nobody: FleetLag, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "b" / "x" / "orders")
+    write(tmp_path / "x" / "orders")
+    monkeypatch.chdir(tmp_path)
+    Fleet([tmp_path / "b" / "x", Path("x/orders")]).round(page, nobody)
+    assert page.names() == sorted([str(tmp_path / "x" / "orders"), "x/orders"])
 
 
 def test_copies_of_one_checkpoint_are_two_queries(tmp_path: Path, page: Page, nobody: FleetLag) -> None:

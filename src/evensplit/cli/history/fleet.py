@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from evensplit.checkpoint.finding import DEPTH_MAX, FOUND_MAX, checkpoints_below, is_checkpoint, why_not_ours
@@ -63,8 +64,13 @@ class Followed:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """What it is called: each of a `Fleet` otherwise."""
         return self.kept.name
+
+    @property
+    def id(self) -> str:
+        """The id under which it is recorded, which no other one has."""
+        return self.kept.recorded_as
 
     def look(self, batches: int | None) -> Sequence[str]:
         """Read what is new. Return notes about it, a sentence each."""
@@ -111,6 +117,7 @@ class Fleet:
         """Look through the folders again. Checkpoints that are gone stay, with what was known of them."""
         self._found_s = time.monotonic()
         notes: list[str] = []
+        labels = labels_of(self.places)
         for place in self.places:
             if is_checkpoint(place):
                 self._add(place, str(place))
@@ -118,7 +125,7 @@ class Fleet:
             found = checkpoints_below(place)
             for below, path in found.checkpoints.items():
                 # By the folder they are in, if there are several.
-                self._add(path, below if len(self.places) == 1 else f"{place.name}/{below}")
+                self._add(path, below if len(self.places) == 1 else f"{labels[place]}/{below}")
             shown = found.unreadable[:UNREADABLE_SHOWN_MAX]
             left = len(found.unreadable) - len(shown)
             notes += [f"not looked through: {one}" for one in shown]
@@ -171,7 +178,21 @@ class Fleet:
         query_id = query_id_of(path)
         own = query_id if query_id and query_id not in self._ids else _id_of(path, query_id)
         self._ids.add(own)
+        if any(one.name == name for one in self.ones):
+            name = str(path.absolute() if isinstance(path, Path) else path)
         self.ones.append(Followed(CheckpointHistory(path, recorder, name=name, recorded_as=own), recorder))
+
+
+def labels_of(places: Iterable[Place]) -> Mapping[Place, str]:
+    """What to call folders: the last part of the path of each or, where others have the same, as many as differ."""
+    parts = {place: [part for part in str(place).split("/") if part] for place in places}
+    found: dict[Place, str] = {}
+    for place, own in parts.items():
+        others = [other for one, other in parts.items() if one != place]
+        enough = (count for count in range(1, len(own)) if all(own[-count:] != other[-count:] for other in others))
+        count = next(enough, len(own))
+        found[place] = "/".join(own[-count:]) or str(place)
+    return found
 
 
 def _id_of(path: Place, query_id: str) -> str:

@@ -52,12 +52,12 @@ class FleetLag:
             for source, view in one.kept.views.items()
             for cluster in view.last.end.clusters.values()
         ]
-        known = self._targets.get(one.name)
+        known = self._targets.get(one.id)
         if known is not None and known[0] == state:
             return known[1]
         chosen = targets_of(one.kept.views, self.servers, self.options, lag=self.lag, cluster=self.cluster)
         found = {(target.source, target.cluster): self._key(target) for target in chosen}
-        self._targets[one.name] = (state, found)
+        self._targets[one.id] = (state, found)
         return found
 
     def tell(self, one: Followed) -> None:
@@ -72,7 +72,7 @@ class FleetLag:
                 at_ms = None
                 if times:
                     # What is told of several clusters at once never goes back in time.
-                    at_ms = self._told_ms[one.name, source] = max(min(times), self._told_ms.get((one.name, source), 0))
+                    at_ms = self._told_ms[one.id, source] = max(min(times), self._told_ms.get((one.id, source), 0))
                 one.recorder.look(place.query_id, last.run_id, place.number, last.end, report, at_ms)
 
     def close(self) -> None:
