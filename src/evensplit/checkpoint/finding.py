@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
 
-from evensplit.checkpoint.files import is_directory, numbers_in, read_bytes
+from evensplit.checkpoint.files import READS_AT_ONCE, is_directory, numbers_in, read_bytes
 from evensplit.checkpoint.offset_file import TornFile, parse_offset_file
 from evensplit.checkpoint.places.entry import entry
 from evensplit.checkpoint.places.place import Place
@@ -17,7 +20,11 @@ DEPTH_MAX = 4
 FOUND_MAX = 500
 """How many checkpoints are found at most."""
 
+AT_ONCE_MAX = 64
+"""How many folders are looked at before it is seen that there are enough checkpoints."""
+
 OFFSETS = "offsets"
+Answer = TypeVar("Answer")
 
 
 @dataclass(slots=True)
@@ -40,32 +47,69 @@ def is_checkpoint(path: Place) -> bool:
         return False
 
 
-def checkpoints_below(folder: Place) -> Found:
+def checkpoints_below(folder: Place, known: Collection[Place] = ()) -> Found:
     """Find the checkpoints below `folder`, to a depth of `DEPTH_MAX`. What is inside of one is not looked at.
 
-    Hidden folders, whose names begin with a dot, are passed over.
+    Hidden folders, whose names begin with a dot, are passed over. `known`: checkpoints that were found before, which
+    are not looked at again. Each folder takes one request, and several are asked at once. If there are more than
+    `FOUND_MAX`, those in fewer folders come first.
     """
     found = Found()
-    for name, path in _walked(folder, "", DEPTH_MAX, found):
-        if len(found.checkpoints) == FOUND_MAX:
-            found.more = True
+    folders: list[tuple[_Parts, Place]] = [((), folder)]
+    checkpoints: dict[_Parts, Place] = {}
+    for depth in range(DEPTH_MAX + 1):
+        below: list[tuple[_Parts, Place]] = []
+        for (parts, place), seen in zip(folders, _looks(folders, depth, known), strict=False):
+            if isinstance(seen, str):
+                found.unreadable.append(seen)
+            elif OFFSETS in seen and depth:
+                checkpoints[parts] = place
+                if len(checkpoints) > FOUND_MAX:
+                    break
+            else:
+                below += [((*parts, name), place / name) for name in sorted(seen) if not name.startswith(".")]
+        found.more = len(checkpoints) > FOUND_MAX
+        if found.more:
             break
-        found.checkpoints[name] = path
+        folders = below
+    found.checkpoints = {"/".join(parts): checkpoints[parts] for parts in sorted(list(checkpoints)[:FOUND_MAX])}
     return found
 
 
-def _walked(folder: Place, before: str, depth: int, found: Found) -> Iterator[tuple[str, Place]]:
-    try:
-        names = [name for name in entry(folder).names() if not name.startswith(".")]
-        there = {name: folder / name for name in names if entry(folder / name).is_directory()}
-    except (OSError, CheckpointError) as error:
-        found.unreadable.append(f"{folder}: {getattr(error, 'strerror', None) or error}")
+_Parts = tuple[str, ...]
+"""The names on the way to a folder from the one that is looked through."""
+
+
+def _looks(
+    folders: Sequence[tuple[_Parts, Place]], depth: int, known: Collection[Place]
+) -> Iterator[Sequence[str] | str]:
+    """The directories in each; of those that are `known` or too deep, whether there is `OFFSETS`. A text: why not."""
+
+    def look(path: Place) -> Sequence[str] | str:
+        if path in known:
+            return (OFFSETS,)
+        if depth == DEPTH_MAX:
+            return (OFFSETS,) if is_checkpoint(path) else ()
+        try:
+            return entry(path).directories()
+        except (OSError, CheckpointError) as error:
+            # It may be known by its name, and not be listed.
+            if depth and is_checkpoint(path):
+                return (OFFSETS,)
+            return f"{path}: {getattr(error, 'strerror', None) or error}"
+
+    paths = [path for _, path in folders]
+    for begin in range(0, len(paths), AT_ONCE_MAX):
+        yield from at_once(look, paths[begin : begin + AT_ONCE_MAX])
+
+
+def at_once(look: Callable[[Place], Answer], paths: Sequence[Place]) -> Iterator[Answer]:
+    """What `look` says of each path, in this order; of several at once on another file system. Raises what it does."""
+    if len(paths) < 2 or isinstance(paths[0], Path):
+        yield from map(look, paths)
         return
-    for name, one in sorted(there.items()):
-        if is_checkpoint(one):
-            yield f"{before}{name}", one
-        elif depth > 1:
-            yield from _walked(one, f"{before}{name}/", depth - 1, found)
+    with ThreadPoolExecutor(READS_AT_ONCE) as pool:
+        yield from pool.map(look, paths)
 
 
 def why_not_ours(checkpoint: Place) -> str:

@@ -34,6 +34,9 @@ class Entry(Protocol):
     def names(self) -> Sequence[str]:
         """The names in a directory, in any order, by one listing."""
 
+    def directories(self) -> Sequence[str]:
+        """Those of the names that are directories, in any order, by one listing."""
+
     def create(self, data: bytes) -> None:
         """Write a file that is not there: all of it or, if it fails or the process is killed, nothing.
 

@@ -36,6 +36,9 @@ class LocalEntry:
     def names(self) -> Sequence[str]:
         return [path.name for path in self.path.iterdir()]
 
+    def directories(self) -> Sequence[str]:
+        return [path.name for path in self.path.iterdir() if path.is_dir()]
+
     def create(self, data: bytes) -> None:
         """As in `Entry`. By a hard link, which the file system makes only under a name that is free.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from evensplit.checkpoint.finding import DEPTH_MAX, FOUND_MAX, checkpoints_below, is_checkpoint, why_not_ours
+from evensplit.checkpoint.finding import DEPTH_MAX, FOUND_MAX, at_once, checkpoints_below, is_checkpoint, why_not_ours
 from evensplit.checkpoint.history import CheckpointHistory, query_id_of
 from evensplit.checkpoint.places.place import Place
 from evensplit.errors import CheckpointError
@@ -105,6 +105,7 @@ class Fleet:
     """What to say of folders."""
     _known: set[Place] = field(default_factory=set)
     _ids: set[str] = field(default_factory=set)
+    _empty: tuple[Place, ...] = ()
     _found_s: float | None = None
     _none: Recorder = field(default_factory=Recorder)
 
@@ -117,30 +118,33 @@ class Fleet:
         """Look through the folders again. Checkpoints that are gone stay, with what was known of them."""
         self._found_s = time.monotonic()
         notes: list[str] = []
+        empty: list[Place] = []
         labels = labels_of(self.places)
         for place in self.places:
-            if is_checkpoint(place):
-                self._add(place, str(place))
+            # What is known to be one stays one: it is not asked for again.
+            if place in self._known or is_checkpoint(place):
+                self._add({str(place): place})
                 continue
-            found = checkpoints_below(place)
-            for below, path in found.checkpoints.items():
-                # By the folder they are in, if there are several.
-                self._add(path, below if len(self.places) == 1 else f"{labels[place]}/{below}")
+            found = checkpoints_below(place, self._known)
+            # By the folder they are in, if there are several.
+            before = "" if len(self.places) == 1 else f"{labels[place]}/"
+            self._add({f"{before}{below}": path for below, path in found.checkpoints.items()})
+            empty += [] if found.checkpoints else [place]
             shown = found.unreadable[:UNREADABLE_SHOWN_MAX]
             left = len(found.unreadable) - len(shown)
             notes += [f"not looked through: {one}" for one in shown]
             notes += [f"… and {left:,} more folders cannot be read"] if left else []
             notes += [f"{place} has more than {FOUND_MAX} checkpoints: not all are shown"] if found.more else []
-        self.notes = tuple(notes)
+        self.notes, self._empty = tuple(notes), tuple(empty)
 
     def check(self) -> None:
-        """Raise CheckpointError if there is nothing to show yet at some place."""
-        for place in self.places:
-            if not is_checkpoint(place) and not checkpoints_below(place).checkpoints:
-                raise CheckpointError(
-                    f"{place} is no checkpoint, which has a directory offsets, and there is none below it to a depth "
-                    f"of {DEPTH_MAX}; expected a query's checkpointLocation, or a folder of some"
-                )
+        """Look through the folders. Raise CheckpointError if there is nothing to show yet at some place."""
+        self.find()
+        for place in self._empty[:1]:
+            raise CheckpointError(
+                f"{place} is no checkpoint, which has a directory offsets, and there is none below it to a depth "
+                f"of {DEPTH_MAX}; expected a query's checkpointLocation, or a folder of some"
+            )
 
     def round(self, shown: Shown, asking: Asking) -> float:
         """Read what is new of all, show it, and return how many seconds to rest."""
@@ -169,18 +173,18 @@ class Fleet:
     def _problems(self) -> list[Unreadable]:
         return [one.problem for one in self.ones if one.problem is not None]
 
-    def _add(self, path: Place, name: str) -> None:
-        if path in self._known:
-            return
-        self._known.add(path)
-        recorder = Recorder()
-        # Copies of a checkpoint have one id, and partial ones none.
-        query_id = query_id_of(path)
-        own = query_id if query_id and query_id not in self._ids else _id_of(path, query_id)
-        self._ids.add(own)
-        if any(one.name == name for one in self.ones):
-            name = str(path.absolute() if isinstance(path, Path) else path)
-        self.ones.append(Followed(CheckpointHistory(path, recorder, name=name, recorded_as=own), recorder))
+    def _add(self, found: Mapping[str, Place]) -> None:
+        """Follow those that are new, by their names."""
+        new = {path: name for name, path in found.items() if path not in self._known}
+        for (path, name), query_id in zip(new.items(), at_once(query_id_of, list(new)), strict=True):
+            self._known.add(path)
+            recorder = Recorder()
+            # Copies of a checkpoint have one id, and partial ones none.
+            own = query_id if query_id and query_id not in self._ids else _id_of(path, query_id)
+            self._ids.add(own)
+            if any(one.name == name for one in self.ones):
+                name = str(path.absolute() if isinstance(path, Path) else path)
+            self.ones.append(Followed(CheckpointHistory(path, recorder, name=name, recorded_as=own), recorder))
 
 
 def labels_of(places: Iterable[Place]) -> Mapping[Place, str]:

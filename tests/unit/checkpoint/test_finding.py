@@ -1,0 +1,88 @@
+"""How checkpoints are found on each kind of file system, and how many requests that takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from evensplit.checkpoint import finding
+from evensplit.checkpoint.finding import checkpoints_below
+from evensplit.checkpoint.places.entry import entry
+from evensplit.checkpoint.places.place import Place
+from evensplit.checkpoint.places.remote import RemoteEntry
+from evensplit.cli.history.fleet import Fleet
+from evensplit.errors import CheckpointError
+from tests.support.remotes import fresh, put_all
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often the other file system is asked what."""
+    found: Counter[str] = Counter()
+    for name in ("_type", "_listed", "read"):
+        asked = getattr(RemoteEntry, name)
+
+        def counted(self: RemoteEntry, asked: object = asked, name: str = name) -> object:
+            found[name] += 1
+            return asked(self)  # type: ignore[operator]
+
+        monkeypatch.setattr(RemoteEntry, name, counted)
+    return found
+
+
+def test_the_directories_in_a_directory(home: Place) -> None:
+    put_all(home, {"offsets/3": b"v1", "commits/3": b"v1", "metadata": b"{}"})
+    assert sorted(entry(home).directories()) == ["commits", "offsets"]
+    assert list(entry(home / "offsets").directories()) == []
+
+
+def test_checkpoints_are_found_to_a_depth_by_their_names(home: Place) -> None:
+    places = ("b-c", "b/d", "a", "team/c", "team/sub/sub/d", "team/sub/sub/sub/too-deep", "a/state/inside", ".hidden/e")
+    put_all(home, {f"{name}/offsets/0": b"v1" for name in places} | {"file": b"", "a/metadata": b"{}"})
+    found = checkpoints_below(home)
+    assert list(found.checkpoints) == ["a", "b/d", "b-c", "team/c", "team/sub/sub/d"]
+    assert all(str(home / name) == str(path) for name, path in found.checkpoints.items())
+    assert (found.unreadable, found.more) == ([], False)
+
+
+def test_if_there_are_too_many_those_in_fewer_folders_are_found(home: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_all(home, {f"{name}/offsets/0": b"v1" for name in ("a/x", "c", "b", "d/y/z")})
+    monkeypatch.setattr(finding, "FOUND_MAX", 3)
+    found = checkpoints_below(home)
+    assert (list(found.checkpoints), found.more) == (["a/x", "b", "c"], True)
+    monkeypatch.setattr(finding, "FOUND_MAX", 4)
+    assert not checkpoints_below(home).more
+
+
+def test_each_folder_takes_one_request_and_a_checkpoint_that_is_known_none(
+    tmp_path: Path, requests: Counter[str]
+) -> None:
+    home = fresh("memory", tmp_path)
+    put_all(home, {f"team/q{number}/offsets/0": b"v1" for number in range(100)})
+    requests.clear()
+    found = checkpoints_below(home)
+    assert len(found.checkpoints) == 100
+    assert requests == {"_listed": 102}
+    requests.clear()
+    assert checkpoints_below(home, set(found.checkpoints.values())).checkpoints == found.checkpoints
+    assert requests == {"_listed": 2}
+
+
+def test_several_queries_are_looked_for_once_at_the_start(tmp_path: Path, requests: Counter[str]) -> None:
+    home = fresh("memory", tmp_path)
+    put_all(home, {f"q{number}/{name}": b"{}" for number in range(20) for name in ("offsets/0", "metadata")})
+    requests.clear()
+    fleet = Fleet([home])
+    fleet.check()
+    assert requests == {"_type": 1, "_listed": 21, "read": 20}
+    assert [one.name for one in fleet.ones] == sorted(f"q{number}" for number in range(20))
+    requests.clear()
+    fleet.find()
+    assert requests == {"_type": 1, "_listed": 1}
+    put_all(home, {"other/offsets/0": b"v1"})
+    fleet.find()
+    assert [one.name for one in fleet.ones][-1] == "other"
+    with pytest.raises(CheckpointError, match="is no checkpoint"):
+        Fleet([home, home / "q1" / "offsets"]).check()
