@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 
 from evensplit.cli.doctor import checkpoint as doctor_checkpoint
 from evensplit.cli.doctor import doctor as doctor_module
+from evensplit.cli.doctor.packages import PySpark, pyspark_here
 from evensplit.cli.group import evensplit
 from evensplit.cli.live import log_ends
 from evensplit.core.model import Held
@@ -177,7 +179,8 @@ def test_what_spark_has_written_is_told_as_far_as_the_files_say(
     installed: tuple[int, int] | None,
     status: str,
 ) -> None:
-    monkeypatch.setattr(doctor_checkpoint, "_installed", lambda: installed)
+    here = None if installed is None else PySpark("PySpark", ".".join(map(str, installed)))
+    monkeypatch.setattr(doctor_checkpoint, "pyspark_here", lambda: here)
     head, (end,) = json.dumps({"batchTimestampMs": 0, "conf": conf}), history(1)
     write_batch(tmp_path, 0, f"0:{line(end)}", at_ms=0, version="v2", head=head)
     found = findings(tmp_path)["checkpoint: Spark"]
@@ -186,9 +189,17 @@ def test_what_spark_has_written_is_told_as_far_as_the_files_say(
 
 
 def test_the_version_of_pyspark_is_looked_up() -> None:
-    found = doctor_checkpoint._installed()
+    found = pyspark_here()
     assert found is not None
-    assert found >= (4, 2)
+    assert found.release >= (4, 2)
+    assert found == ("PySpark", metadata.version("pyspark"))
+
+
+@pytest.mark.parametrize(
+    "version, release", [("4.2.0.dev1", (4, 2)), ("10.3", (10, 3)), ("5", (5, 0)), ("4.3rc1", (4, 3)), ("x", (0, 0))]
+)
+def test_the_release_of_a_version(version: str, release: tuple[int, int]) -> None:
+    assert PySpark("PySpark", version).release == release
 
 
 def test_a_damaged_newest_offset_says_which_file_and_what_to_do(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib import metadata
 from itertools import groupby
 from typing import Any
 
@@ -17,6 +16,7 @@ from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
 from evensplit.checkpoint.places.place import Place
 from evensplit.checkpoint.spark_settings import LATEST, settings_of, spark_of
 from evensplit.cli.doctor.findings import Doubt, Finding, Status, Step, Wrong, taken
+from evensplit.cli.doctor.packages import pyspark_here
 from evensplit.core.state.codec import VERSION
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
@@ -155,10 +155,10 @@ class CheckpointLook:
             f"{log_version}, with the settings that Spark {name} writes; {counted(len(settings), 'setting')} of Spark "
             f"stay as they are in it, whatever the session says{': ' * bool(named)}{', '.join(named)}"
         )
-        installed = _installed()
-        if wrote is not None and installed is not None and installed < wrote:
+        installed = pyspark_here()
+        if wrote is not None and installed is not None and installed.release < wrote:
             raise Doubt(
-                f"{said}. PySpark {_dotted(installed)} is installed",
+                f"{said}. PySpark {_dotted(installed.release)} is installed",
                 f"go on with Spark {_dotted(wrote)} or later: Spark does not promise to read what a later "
                 "version has written",
             )
@@ -233,17 +233,6 @@ def format_spans(formats: Mapping[int, int]) -> str:
 
 def _dotted(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
-
-
-def _installed() -> tuple[int, int] | None:
-    """The version of PySpark here; None: it is not here."""
-    for name in ("pyspark", "pyspark-client"):
-        try:
-            first, second = metadata.version(name).split(".")[:2]
-        except metadata.PackageNotFoundError:
-            continue
-        return int(first), int("".join(one for one in second if one.isdecimal()) or 0)
-    return None
 
 
 def _span(first: int, last: int) -> str:

@@ -16,6 +16,7 @@ from evensplit.cli.doctor.checkpoint import CheckpointLook
 from evensplit.cli.doctor.cluster import Wanted, cluster_findings
 from evensplit.cli.doctor.findings import Finding, Status, Step, taken
 from evensplit.cli.doctor.local import local_findings
+from evensplit.cli.doctor.start import WHERE as START
 from evensplit.cli.doctor.start import Given, StartLook
 from evensplit.cli.doctor.written import format_findings
 from evensplit.cli.live.next_batch import clusters_named, names_clusters
@@ -119,7 +120,7 @@ def _start_findings(look: CheckpointLook, given: Given | None) -> Iterator[Findi
     if given is not None and len(look.kept) > 1:
         names = " or ".join(one.source for one in look.kept)
         yield Finding(
-            "start of the query",
+            START,
             "options",
             Status.SKIPPED,
             f"not compared, since the query has several sources: add --source {names}",

@@ -13,6 +13,7 @@ from importlib import metadata
 from typing import Any
 
 from evensplit.cli.doctor.findings import Doubt, Finding, Step, Wrong, taken
+from evensplit.cli.doctor.packages import pyspark_here, version_of
 from evensplit.core.json_text import parse_json
 from evensplit.kafka.deadline import Deadline, Overdue, in_time
 from evensplit.testing.process.java import HOW_TO_INSTALL, find_java
@@ -61,13 +62,11 @@ def _java() -> str:
 
 
 def _pyspark() -> str:
-    found, name = _version("pyspark"), "PySpark"
-    if found is None:
-        # The part of it that talks to a server alone, which can be there in its place.
-        found, name = _version("pyspark-client"), "pyspark-client"
-    if found is None:
+    here = pyspark_here()
+    if here is None:
         raise Wrong("PySpark is not installed", f"{_PACKAGE}[spark]'")
-    if _numbers(found) < SPARK_OLDEST:
+    name, found = here
+    if here.release < SPARK_OLDEST:
         oldest = ".".join(map(str, SPARK_OLDEST))
         raise Wrong(
             f"{name} {found}; expected {oldest} or later, the first with limits for Python sources",
@@ -134,7 +133,7 @@ def _workers() -> str:
         raise Wrong(f"{where}: Python {version}, where the driver has {own}; Spark wants the same for both", cure)
     if found["kernel"]:
         raise Wrong(f"{where}, and evensplit cannot be used there: {found['kernel']}", cure)
-    differ = [f"{name} {found[name]} (here {_version(name)})" for name in _SAME if found[name] != _version(name)]
+    differ = [f"{name} {found[name]} (here {version_of(name)})" for name in _SAME if found[name] != version_of(name)]
     if differ:
         raise Doubt(f"{where}: it has {', '.join(differ)}", cure)
     return f"Python {version}, as here: {path}"
@@ -188,16 +187,3 @@ def _talk_to(address: str, cure: str) -> None:
                 return
     except OSError as error:
         raise Wrong(f"nothing can listen at {address}, and be reached there: {error.strerror or error}", cure) from None
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """The first two numbers of a version."""
-    parts = ["".join(one for one in part if one.isdecimal()) for part in version.split(".")[:2]]
-    return tuple(int(part or 0) for part in parts)
