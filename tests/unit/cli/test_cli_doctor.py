@@ -267,7 +267,7 @@ def test_who_begins_from_a_group_needs_less_than_who_commits(closed: str, monkey
     assert doctor_module._groups(doctor_module._options({**said, "commitGroup": "from"}), options.clusters[0]) == {
         "from": True
     }
-    look = doctor_cluster._Look(doctor_cluster.Wanted(options.clusters[0], True, {"from": False, "to": True}))
+    look = doctor_cluster._Look(doctor_cluster.ClusterToAsk(options.clusters[0], True, {"from": False, "to": True}))
     begins, commits = [step for step in look.steps() if step.name.startswith("group ")]
     assert taken("east", begins).status is Status.OK
     refused = taken("east", commits)

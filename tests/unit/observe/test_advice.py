@@ -19,7 +19,7 @@ from evensplit.explain.held import ALIGNMENT
 from evensplit.explain.written import WriteOutcome
 from evensplit.observe.health.advice import LOST_MS, SILENT_MS, STOPPED_MS, Advice, advice_of, lag_grows
 from evensplit.observe.health.figures import figures_of
-from evensplit.observe.health.rules import PAGES, URGENT, WHEN, Rule
+from evensplit.observe.health.rules import PAGES, URGENT_RULES, WHEN, Rule
 from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.recorder import QueryStatus, Recorder, SourceStatus
 from evensplit.observe.source_view import Batch, Source, View, advance
@@ -304,7 +304,7 @@ def test_every_rule_has_its_section_in_the_documentation() -> None:
     assert set(PAGES) == set(WHEN) == set(Rule)
     told = (DOCS / "dashboard.md").read_text()
     assert [rule for rule in Rule if f"| `{rule}` |" not in told] == []
-    assert set(Rule) > URGENT
+    assert set(Rule) > URGENT_RULES
     for page in PAGES.values():
         name, _, section = page.partition("#")
         heads = re.findall(r"^#+ (.*)$", (DOCS / name).read_text(), re.M)

@@ -58,8 +58,8 @@ _GROUP = "allow this user Describe on the group (an ACL); if brokers have just s
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """One cluster to be looked at. `topics`: whether the topics were named.
+class ClusterToAsk:
+    """One cluster to be asked. `topics`: whether the topics were named.
 
     `groups`: those that are to be used, and whether positions are to be committed to them.
     """
@@ -69,21 +69,21 @@ class Wanted:
     groups: Mapping[str, bool]
 
 
-class Place(NamedTuple):
-    """A cluster, and how it is reached."""
+class ClusterSettings(NamedTuple):
+    """The id of a cluster, and the settings by which it is reached."""
 
     id: str
     settings: ClientSettings
 
 
-def cluster_findings(wanted: Wanted) -> Iterator[Finding]:
+def cluster_findings(wanted: ClusterToAsk) -> Iterator[Finding]:
     """Each step, as it is taken: what all servers share, each server, and then what the cluster says."""
     look = _Look(wanted)
-    yield from findings_of(Place(wanted.options.id, wanted.options.settings), look.session, look.steps())
+    yield from findings_of(ClusterSettings(wanted.options.id, wanted.options.settings), look.session, look.steps())
 
 
 def findings_of(
-    cluster: Place, session: Session, steps: Iterable[Step], apart: Iterable[Step] = ()
+    cluster: ClusterSettings, session: Session, steps: Iterable[Step], apart: Iterable[Step] = ()
 ) -> Iterator[Finding]:
     """Each step, as it is taken: what all servers share, each server, and the steps given if one can be used.
 
@@ -120,7 +120,7 @@ def _not_looked_at(failed: str) -> tuple[Status, str]:
     return Status.SKIPPED, f"not looked at, since {failed} failed"
 
 
-def _secrets(cluster: Place) -> str:
+def _secrets(cluster: ClusterSettings) -> str:
     access = cluster.settings.security.resolve(cluster.id)
     if access.tls is not None:
         # Stores are files, which are read where a connection is made; whether they can be is known before.
@@ -134,7 +134,7 @@ def _protocol(access: Access) -> str:
     return "SASL_PLAINTEXT" if access.tls is None else "SASL_SSL"
 
 
-def _server_steps(cluster: Place, address: Address) -> Iterator[Step]:
+def _server_steps(cluster: ClusterSettings, address: Address) -> Iterator[Step]:
     access = cluster.settings.security.resolve(cluster.id)
     yield Step("name", partial(_resolved, cluster, address), _NAME)
     yield Step("TCP", partial(_connected, cluster, address), _TCP)
@@ -146,18 +146,18 @@ def _server_steps(cluster: Place, address: Address) -> Iterator[Step]:
         yield Step(f"login ({access.sasl.mechanism})", speaking.login, _LOGIN)
 
 
-def _resolved(cluster: Place, address: Address) -> str:
+def _resolved(cluster: ClusterSettings, address: Address) -> str:
     found = resolve_name(cluster.id, address, step_deadline())
     return f"{address[0]} is {', '.join(dict.fromkeys(str(one[4][0]) for one in found))}"
 
 
-def _connected(cluster: Place, address: Address) -> str:
+def _connected(cluster: ClusterSettings, address: Address) -> str:
     begun_s = time.monotonic()
     open_transport(cluster.id, address, cluster.settings, step_deadline()).close()
     return f"connected within {1000 * (time.monotonic() - begun_s):.0f} ms"
 
 
-def _secured(cluster: Place, address: Address, access: Access) -> str:
+def _secured(cluster: ClusterSettings, address: Address, access: Access) -> str:
     assert access.tls is not None
     deadline = step_deadline()
     try:
@@ -226,7 +226,7 @@ def _told(shown: Any) -> str:
 class _Speaking:
     """Kafka's protocol at one server. The login comes behind the versions, over one connection."""
 
-    def __init__(self, cluster: Place, address: Address, *, has_login: bool) -> None:
+    def __init__(self, cluster: ClusterSettings, address: Address, *, has_login: bool) -> None:
         self._cluster = cluster
         self._address = address
         self._has_login = has_login
@@ -254,7 +254,7 @@ class _Speaking:
 class _Look:
     """What the cluster says, over one session."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: ClusterToAsk) -> None:
         self._wanted = wanted
         self.session = Session(wanted.options.id, wanted.options.settings)
         self._topics: list[MetadataTopic] = []

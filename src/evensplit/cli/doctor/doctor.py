@@ -13,7 +13,7 @@ from rich.text import Text
 
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.doctor.checkpoint import CheckpointLook
-from evensplit.cli.doctor.cluster import Wanted, cluster_findings
+from evensplit.cli.doctor.cluster import ClusterToAsk, cluster_findings
 from evensplit.cli.doctor.findings import Finding, Status, Step, taken
 from evensplit.cli.doctor.local import local_findings
 from evensplit.cli.doctor.start import WHERE as START
@@ -185,7 +185,7 @@ def _cluster_findings(parsed: SourceOptions) -> Iterator[Finding]:
         yield taken("metadata", Step("metadata", read, "check the option metadata, and what it names"))
     for cluster in clusters:
         topics = cluster.subscription != TopicPattern(ANY)
-        yield from cluster_findings(Wanted(cluster, topics, _groups(parsed, cluster)))
+        yield from cluster_findings(ClusterToAsk(cluster, topics, _groups(parsed, cluster)))
 
 
 def _groups(options: SourceOptions, cluster: ClusterOptions) -> Mapping[str, bool]:

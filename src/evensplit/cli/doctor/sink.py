@@ -14,7 +14,7 @@ from evensplit.cli.doctor.cluster import (
     NAMED_MAX,
     READ,
     WRITE,
-    Place,
+    ClusterSettings,
     advertised,
     findings_of,
     metadata_of,
@@ -61,7 +61,7 @@ def sink_findings(options: WriteOptions, cluster: WriteCluster) -> Iterator[Find
     """Each step for one cluster of a streaming query that writes, as it is taken."""
     look = _Look(options, cluster)
     try:
-        yield from findings_of(Place(cluster.id, cluster.client), look.session, look.first(), look.steps())
+        yield from findings_of(ClusterSettings(cluster.id, cluster.client), look.session, look.first(), look.steps())
     finally:
         look.client.close()
 

@@ -18,7 +18,7 @@ from evensplit.explain.held import ALIGNMENT
 from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.explain.written import TROUBLE
 from evensplit.observe.health.figures import OVER, needed_now
-from evensplit.observe.health.rules import PAGES, URGENT, Rule
+from evensplit.observe.health.rules import PAGES, URGENT_RULES, Rule
 from evensplit.observe.history.work import Work
 from evensplit.observe.recorder import RUNS, SourceStatus
 from evensplit.observe.sinks import SinkView
@@ -72,7 +72,7 @@ class Advice:
     @property
     def urgent(self) -> bool:
         """Whether records are not read, not written, or gone."""
-        return self.rule in URGENT
+        return self.rule in URGENT_RULES
 
     def to_json(self) -> dict[str, Any]:
         """All of it, in JSON's own types."""

@@ -41,7 +41,7 @@ PAGES: Mapping[Rule, str] = {
 }
 """Rule -> where the documentation has more: a page below `docs`, and the section."""
 
-URGENT = frozenset({Rule.AWAY, Rule.LOST, Rule.NOT_WRITTEN, Rule.SILENT, Rule.STOPPED})
+URGENT_RULES = frozenset({Rule.AWAY, Rule.LOST, Rule.NOT_WRITTEN, Rule.SILENT, Rule.STOPPED})
 """The rules about records that are not read, not written, or gone."""
 
 WHEN: Mapping[Rule, str] = {

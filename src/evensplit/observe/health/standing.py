@@ -10,7 +10,7 @@ from evensplit.observe.health.figures import OVER, Figures, figures_of
 from evensplit.observe.recorder import QueryStatus, SourceStatus
 from evensplit.observe.sinks import SinkView
 
-URGENT, ADVISED, RUNS, QUIET = 3, 2, 1, 0
+URGENT, ADVISED, RUNNING, QUIET = 3, 2, 1, 0
 """It has failed, or records are not read, not written, or gone; there is other advice; it runs; it has ended."""
 
 Order = tuple[int, float, float, str]
@@ -25,7 +25,7 @@ class Standing:
     figures: Figures
     advice: tuple[Advice, ...]
     attention: int
-    """URGENT, ADVISED, RUNS or QUIET."""
+    """URGENT, ADVISED, RUNNING or QUIET."""
 
     @property
     def order(self) -> Order:
@@ -56,7 +56,7 @@ class Standing:
 def standing_of(one: SourceStatus, now_ms: int, sink: SinkView | None = None) -> Standing:
     """The standing of a source at `now_ms`. `sink`: what its query writes."""
     advice = advice_of(one, now_ms, sink)
-    attention = QUIET if one.stage in OVER else RUNS
+    attention = QUIET if one.stage in OVER else RUNNING
     if one.stage is QueryStatus.FAILED or any(found.urgent for found in advice):
         attention = URGENT
     elif advice:

@@ -13,7 +13,7 @@ from evensplit.observe.dashboard.view.sources import Shown, everything, runs, so
 from evensplit.observe.dashboard.view.status import Status, status_of, status_of_begun, status_of_sink
 from evensplit.observe.health.advice import Advice
 from evensplit.observe.health.figures import Figures
-from evensplit.observe.health.standing import ADVISED, QUIET, RUNS, URGENT, Order, order_of, standing_of
+from evensplit.observe.health.standing import ADVISED, QUIET, RUNNING, URGENT, Order, order_of, standing_of
 from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.recorder import Begun, QueryStatus, SourceStatus
@@ -132,12 +132,12 @@ def _row(one: Shown, sinks: Mapping[str, SinkView], now_ms: int, notes: Sequence
     name, params = str(source), PageQuery().at(source)
     if isinstance(one, SinkStatus):
         status = status_of_sink(one)
-        return Row(name, params, *_said(status), attention=RUNS if runs(one) else QUIET)
+        return Row(name, params, *_said(status), attention=RUNNING if runs(one) else QUIET)
     if isinstance(one, Begun):
         status = status_of_begun(one)
         urgent = one.stage in (QueryStatus.FAILED, QueryStatus.WAITING)
         problem = one.said or one.failure
-        attention = URGENT if urgent else RUNS if runs(one) else QUIET
+        attention = URGENT if urgent else RUNNING if runs(one) else QUIET
         return Row(name, params, *_said(status), problem=problem, attention=attention)
     return _of_source(one, name, params, sinks.get(source.query_id), now_ms, notes)
 
