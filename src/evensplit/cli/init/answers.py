@@ -13,7 +13,7 @@ from evensplit.cli.init.literals import normal_path
 from evensplit.cli.init.own_output import reads_topic
 from evensplit.cli.init.sample import sample
 from evensplit.cli.init.secret_options import secret_problems
-from evensplit.cli.init.written import sink_problems
+from evensplit.cli.init.sink_problems import sink_problems
 from evensplit.cli.usage import options_said
 from evensplit.errors import OptionError
 from evensplit.kafka.options.security import SECURITY_NAMES
