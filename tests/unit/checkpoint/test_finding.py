@@ -13,7 +13,7 @@ from evensplit.checkpoint.places.entry import entry
 from evensplit.checkpoint.places.place import Place
 from evensplit.checkpoint.places.remote import RemoteEntry
 from evensplit.cli.history.fleet import Fleet
-from evensplit.errors import CheckpointError
+from evensplit.errors import CheckpointError, CheckpointUnreachable
 from tests.support.remotes import fresh, put_all
 
 
@@ -86,3 +86,26 @@ def test_several_queries_are_looked_for_once_at_the_start(tmp_path: Path, reques
     assert [one.name for one in fleet.ones][-1] == "other"
     with pytest.raises(CheckpointError, match="is no checkpoint"):
         Fleet([home, home / "q1" / "offsets"]).check()
+
+
+def test_a_query_whose_file_cannot_be_fetched_is_followed_when_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = fresh("memory", tmp_path)
+    put_all(home, {f"{name}/{file}": b"{}" for name in ("a", "b") for file in ("offsets/0", "metadata")})
+    read = RemoteEntry.read
+
+    def away(self: RemoteEntry) -> bytes:
+        if self.path.parent.name == "a":
+            raise CheckpointUnreachable("no answer within 30 s")
+        return read(self)
+
+    fleet = Fleet([home])
+    with monkeypatch.context() as patch:
+        patch.setattr(RemoteEntry, "read", away)
+        fleet.check()
+    assert [one.name for one in fleet.ones] == ["b"]
+    assert fleet.notes == (f"{home}/a is not looked at yet: no answer within 30 s",)
+    fleet.find()
+    assert [one.name for one in fleet.ones] == ["b", "a"]
+    assert fleet.notes == ()

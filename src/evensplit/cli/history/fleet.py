@@ -123,12 +123,12 @@ class Fleet:
         for place in self.places:
             # What is known to be one stays one: it is not asked for again.
             if place in self._known or is_checkpoint(place):
-                self._add({str(place): place})
+                notes += self._add({str(place): place})
                 continue
             found = checkpoints_below(place, self._known)
             # By the folder they are in, if there are several.
             before = "" if len(self.places) == 1 else f"{labels[place]}/"
-            self._add({f"{before}{below}": path for below, path in found.checkpoints.items()})
+            notes += self._add({f"{before}{below}": path for below, path in found.checkpoints.items()})
             empty += [] if found.checkpoints else [place]
             shown = found.unreadable[:UNREADABLE_SHOWN_MAX]
             left = len(found.unreadable) - len(shown)
@@ -173,10 +173,14 @@ class Fleet:
     def _problems(self) -> list[Unreadable]:
         return [one.problem for one in self.ones if one.problem is not None]
 
-    def _add(self, found: Mapping[str, Place]) -> None:
-        """Follow those that are new, by their names."""
+    def _add(self, found: Mapping[str, Place]) -> Sequence[str]:
+        """Follow those that are new, by their names. Return why some are not followed yet, a sentence each."""
         new = {path: name for name, path in found.items() if path not in self._known}
-        for (path, name), query_id in zip(new.items(), at_once(query_id_of, list(new)), strict=True):
+        problems: list[str] = []
+        for (path, name), query_id in zip(new.items(), at_once(_query_id_of, list(new)), strict=True):
+            if isinstance(query_id, CheckpointError):
+                problems.append(f"{path} is not looked at yet: {query_id}")
+                continue
             self._known.add(path)
             recorder = Recorder()
             # Copies of a checkpoint have one id, and partial ones none.
@@ -185,6 +189,14 @@ class Fleet:
             if any(one.name == name for one in self.ones):
                 name = str(path.absolute() if isinstance(path, Path) else path)
             self.ones.append(Followed(CheckpointHistory(path, recorder, name=name, recorded_as=own), recorder))
+        return problems
+
+
+def _query_id_of(path: Place) -> str | CheckpointError:
+    try:
+        return query_id_of(path)
+    except CheckpointError as error:
+        return error
 
 
 def labels_of(places: Iterable[Place]) -> Mapping[Place, str]:
