@@ -105,7 +105,7 @@ def test_a_query_whose_file_cannot_be_fetched_is_followed_when_it_can(
         patch.setattr(RemoteEntry, "read", away)
         fleet.check()
     assert [one.name for one in fleet.ones] == ["b"]
-    assert fleet.notes == (f"{home}/a is not looked at yet: no answer within 30 s",)
+    assert list(fleet.notes) == [f"{home}/a is not looked at yet: no answer within 30 s"]
     fleet.find()
     assert [one.name for one in fleet.ones] == ["b", "a"]
-    assert fleet.notes == ()
+    assert list(fleet.notes) == []
