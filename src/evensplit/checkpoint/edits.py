@@ -17,6 +17,7 @@ from evensplit.checkpoint.checkpoint import Checkpoint
 from evensplit.checkpoint.files import (
     crc_path,
     is_directory,
+    is_number,
     is_there,
     make_directory,
     numbers_in,
@@ -103,9 +104,9 @@ def offset_text(checkpoint: Checkpoint, states: Mapping[str, EnumeratorState], n
     return "\n".join(lines).encode()
 
 
-def record_of_copy(checkpoint: Checkpoint, data: bytes, line: str, now_ms: int) -> dict[Path, bytes]:
+def record_of_copy(checkpoint: Checkpoint, seen: Seen, data: bytes, line: str, now_ms: int) -> dict[Path, bytes]:
     """The record of the edit `data` in a copy of `checkpoint`, by its path: what it writes itself is no query's."""
-    record = _record(checkpoint, data, line, now_ms)
+    record = _record(checkpoint, seen, data, line, now_ms)
     return {Path(DIRECTORY, str(record.number)): _text(record)}
 
 
@@ -113,10 +114,10 @@ def write_edit(checkpoint: Checkpoint, seen: Seen, data: bytes, line: str, now_m
     """Write the offset file of the batch that an edit goes into. `seen`: the checkpoint, as it was when that was read.
 
     Raises CheckpointError, and changes nothing that Spark reads, if the checkpoint is another one by now, as where a
-    query runs, or the file cannot be written.
+    query runs, or the file cannot be written. Of two edits at once, one gets that.
     """
     check_unchanged(checkpoint.path, seen, "read")
-    record = _record(checkpoint, data, line, now_ms)
+    record = _record(checkpoint, seen, data, line, now_ms)
     path = checkpoint.path / "offsets" / str(record.batch)
     kept = checkpoint.path / DIRECTORY / str(record.number)
     make_directory(kept.parent)
@@ -214,10 +215,13 @@ def _records(path: Place) -> list[Record]:
     return found
 
 
-def _record(checkpoint: Checkpoint, data: bytes, line: str, now_ms: int) -> Record:
-    """The record of an edit that makes the offset file of its batch `data`."""
-    directory = checkpoint.path / DIRECTORY
-    last = max(numbers_in(directory), default=0) if is_directory(directory) else 0
+def _record(checkpoint: Checkpoint, seen: Seen, data: bytes, line: str, now_ms: int) -> Record:
+    """The record of an edit that makes the offset file of its batch `data`.
+
+    Its number follows those in `seen`, and not those that are there by now: so of two edits that have seen the same,
+    both want one number, and only one gets it.
+    """
+    last = max((int(path.name) for path in seen if path.parent == Path(DIRECTORY) and is_number(path.name)), default=0)
     before = checkpoint.newest.text.data.decode() if checkpoint.replays else None
     return Record(last + 1, line, now_ms, batch_number(checkpoint), before, digest(data))
 

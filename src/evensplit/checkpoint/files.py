@@ -221,7 +221,12 @@ def _numbers_if_any(directory: Place) -> list[int]:
 
 
 def _numbers(names: Sequence[str]) -> Iterator[int]:
-    return (int(name) for name in names if name.isascii() and name.isdecimal())
+    return (int(name) for name in names if is_number(name))
+
+
+def is_number(name: str) -> bool:
+    """Whether a file of this name is that of a batch, or of another number, as Spark writes numbers."""
+    return name.isascii() and name.isdecimal() and (name == "0" or not name.startswith("0"))
 
 
 def numbers_in(directory: Place) -> Iterator[int]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from evensplit.checkpoint import edits
 from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
 from evensplit.checkpoint.edits import (
     DIRECTORY,
@@ -22,7 +24,7 @@ from evensplit.checkpoint.edits import (
     write_edit,
 )
 from evensplit.checkpoint.files import crc_problem, write_new
-from evensplit.checkpoint.look import look
+from evensplit.checkpoint.look import check_unchanged, look
 from evensplit.checkpoint.places.place import Place
 from evensplit.core.model import SplitId
 from evensplit.core.repair.edit import Told, rewind, skip
@@ -171,6 +173,22 @@ def test_a_batch_that_a_query_plans_meanwhile_is_not_overwritten(kind: str, tmp_
     left = all_in(home)
     assert left["offsets/3"] == theirs
     assert not any(name.startswith(f"{DIRECTORY}/") for name in left)
+
+
+@pytest.mark.parametrize("committed", [2, 1])
+def test_of_two_edits_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, committed: int) -> None:
+    place = ours(tmp_path / "x", committed=committed)
+
+    def check_then_other_edit(*seen: Any) -> None:
+        check_unchanged(*seen)
+        monkeypatch.setattr(edits, "check_unchanged", check_unchanged)
+        edit(place, to=15)
+
+    monkeypatch.setattr(edits, "check_unchanged", check_then_other_edit)
+    with pytest.raises(CheckpointError, match=r"evensplit-edits/1 is there already: another command edits"):
+        edit(place, to=5)
+    assert newest(place)[1].splits[KEY].position == 15
+    assert [record.line for record in edits_of_newest(read_checkpoint(place))] == ["evensplit rewind --to 15"]
 
 
 def test_an_edit_that_a_query_has_done_is_not_taken_back(tmp_path: Path) -> None:

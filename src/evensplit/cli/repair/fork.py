@@ -86,7 +86,7 @@ def _write(outcome: Outcome, new: Place, query_id: str) -> None:
     checkpoint, told = outcome.checkpoint, outcome.told
     files = {
         Path("offsets", str(batch_number(checkpoint))): outcome.data,
-        **record_of_copy(checkpoint, outcome.data, told.edit().line, told.at_ms),
+        **record_of_copy(checkpoint, outcome.seen, outcome.data, told.edit().line, told.at_ms),
     }
     if query_id:
         files[Path("metadata")] = json.dumps({"id": query_id}, separators=(",", ":")).encode()
