@@ -49,9 +49,10 @@ def batch_number(checkpoint: Checkpoint) -> int:
 def open_batches(checkpoint: Checkpoint, chosen: Sequence[str] = ()) -> dict[str, OpenBatch]:
     """Source -> the batch that an edit goes into. `chosen`: only these sources; none: all of this package.
 
-    Raises CheckpointForeign if there is none, and EditRefused for one that cannot be edited.
+    A source that the query reads twice is there once, as in `streams`. Raises CheckpointForeign if there is none, and
+    EditRefused for one that cannot be edited.
     """
-    ours = [source for source in checkpoint.newest.ours if not chosen or source in chosen]
+    ours = streams(checkpoint, chosen)
     if not ours:
         raise CheckpointForeign(
             f"{checkpoint.newest.path} has no offset of evensplit, and so there is nothing to edit. If it reads from "
@@ -64,6 +65,39 @@ def open_batches(checkpoint: Checkpoint, chosen: Sequence[str] = ()) -> dict[str
         start = start_of(checkpoint, source, states) if checkpoint.replays else end
         found[source] = open_batch(start, end, done=not checkpoint.replays)
     return found
+
+
+def streams(checkpoint: Checkpoint, chosen: Sequence[str] = ()) -> list[str]:
+    """The sources of this package, those that the query reads twice once: by the last of their lines.
+
+    `chosen`: only these; none: all. Raises EditRefused if it names only some of the lines of one source: Spark starts
+    all from the last one.
+    """
+    found: list[str] = []
+    for source in checkpoint.newest.ours:
+        alike = lines_of(checkpoint, source)
+        named = [one for one in alike if not chosen or one in chosen]
+        if named and named != alike:
+            raise EditRefused(
+                f"the query reads one source twice, as sources {' and '.join(alike)} of the checkpoint; --source names "
+                f"{' and '.join(named)} alone, expected all of them, or none"
+            )
+        if named and source == alike[-1]:
+            found.append(source)
+    return found
+
+
+def lines_of(checkpoint: Checkpoint, source: str) -> list[str]:
+    """The sources that are the same as `source`, and itself: in a query that reads one twice, each has a line."""
+    if source not in checkpoint.repeated:
+        return [source]
+    return [one for one in checkpoint.newest.ours if _texts(checkpoint, one) == _texts(checkpoint, source)]
+
+
+def _texts(checkpoint: Checkpoint, source: str) -> list[str | None]:
+    """What the batch that an edit goes into begins and ends with."""
+    offsets = [batch.text.offsets.get(source) for batch in checkpoint.batches[-2:]]
+    return [None if line is None else line.text for line in offsets]
 
 
 def is_made_by_edit(checkpoint: Checkpoint, edits: Sequence[Record]) -> bool:
@@ -88,10 +122,12 @@ def keeps_state(checkpoint: Checkpoint) -> bool:
 def offset_text(checkpoint: Checkpoint, states: Mapping[str, EnumeratorState], now_ms: int) -> bytes:
     """The offset file of the batch that an edit goes into, where sources end at `states`, and others as they did.
 
+    `states` has one of the lines of a source that the query reads twice; all of them become that.
     A new file has the time `now_ms`, and the watermark that Spark has written down for its batch.
     """
     text = checkpoint.newest.text
-    data = text.with_offsets({source: json.dumps(encode(state)) for source, state in states.items()})
+    texts = {source: json.dumps(encode(state)) for source, state in states.items()}
+    data = text.with_offsets({line: texts[source] for source in texts for line in lines_of(checkpoint, source)})
     if checkpoint.replays or not text.metadata.strip():
         return data
     metadata = text.document

@@ -325,3 +325,35 @@ def test_a_checkpoint_without_anything_of_evensplit(tmp_path: Path) -> None:
     place = checkpoint(tmp_path / "x", ['{"t":{"0":5}}'], committed=0)
     for arguments in (("rewind", place, "--to", "batch:0"), ("drop", place, "x"), ("fork", place, tmp_path / "y")):
         assert "has no offset of evensplit, and so there is nothing to edit" in invoke(*arguments, code=1)[1]
+
+
+TWICE: dict[str, list[str]] = {
+    "skip": ["orders/0:24"],
+    "rewind": ["--to", "batch:1"],
+    "drop": ["default/orders/0"],
+    "rename-cluster": ["default", "east"],
+}
+"""An edit of each kind, of a query that reads one source twice."""
+
+
+@pytest.mark.parametrize("command", TWICE)
+def test_a_source_that_the_query_reads_twice_is_edited_in_all_its_lines(tmp_path: Path, command: str) -> None:
+    # Spark starts both from the last line.
+    union = checkpoint(tmp_path / "union", *[lines(one) * 2 for one in states()], committed=1)
+    for one in ("0", "1"):
+        _, said = invoke(command, union, *TWICE[command], "--source", one, "--yes", code=1)
+        assert "the query reads one source twice, as sources 0 and 1 of the checkpoint" in said
+        assert f"--source names {one} alone, expected all of them, or none" in said
+    invoke(command, union, *TWICE[command], "--source", "0", "--source", "1")
+    invoke(command, union, *TWICE[command], "--yes")
+    edited = read_checkpoint(union).newest
+    assert [[edit.line.split()[1] for edit in state.edits] for state in edited.ours.values()] == [[command]] * 2
+    assert len({line.text for line in edited.text.offsets.values()}) == 1
+
+
+def test_sources_that_differ_are_edited_one_by_one(tmp_path: Path) -> None:
+    rows = [[*lines(one), *lines(other)] for one, other in zip(states(), states(servers="other:9092"), strict=True)]
+    two = checkpoint(tmp_path / "two", *rows, committed=1)
+    assert read_checkpoint(two).repeated == ("0", "1")
+    invoke("skip", two, "orders/0:24", "--source", "0", "--yes")
+    assert [len(state.edits) for state in read_checkpoint(two).newest.ours.values()] == [1, 0]

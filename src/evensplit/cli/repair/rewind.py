@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from evensplit.checkpoint.edits import streams
 from evensplit.checkpoint.migration import Stand, some
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import check_whose, kafka_options, logs_of, reaching, said_of, servers_of
@@ -91,7 +92,7 @@ def rewind_command(
     """
     outcome = begin(checkpoint, "rewind", _said(where, only))
     these = _meant(only, states_of(outcome, chosen))
-    sources = list(outcome.checkpoint.newest.ours)
+    sources = streams(outcome.checkpoint)
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
 
     def make(source: str, batch: OpenBatch) -> EnumeratorState | None:

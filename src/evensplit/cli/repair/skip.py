@@ -9,6 +9,7 @@ from functools import partial
 
 import click
 
+from evensplit.checkpoint.edits import lines_of, streams
 from evensplit.checkpoint.migration import Stand, some
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.why import Wanted, parse_split
@@ -115,7 +116,7 @@ def skip_command(
                 _compare(outcome, key, to, ask)
         return skip(batch, key, first, to, outcome.told)
 
-    make_edit(outcome, tuple(found), make)
+    make_edit(outcome, tuple(line for source in found for line in lines_of(outcome.checkpoint, source)), make)
     now = sum(one.now for ones in outcome.found.values() for one in ones)
     if now > NOW_MAX:
         outcome.notes.append(
@@ -127,9 +128,8 @@ def skip_command(
 
 def _splits(outcome: Outcome, wanted: Wanted, chosen: tuple[str, ...]) -> dict[str, SplitId]:
     """Source -> the split that is meant. Raises EditRefused unless it is one split of one source."""
-    sources = {
-        source: state for source, state in outcome.checkpoint.newest.ours.items() if not chosen or source in chosen
-    }
+    newest = outcome.checkpoint.newest
+    sources = {source: newest.ours[source] for source in streams(outcome.checkpoint, chosen)}
     found = {source: [key for key in state.splits if wanted.means(key)] for source, state in sources.items()}
     clusters = sorted({key.cluster for keys in found.values() for key in keys})
     if len(clusters) > 1:
