@@ -1,6 +1,7 @@
 """A whole checkpoint of Spark, as far as its sources are concerned: offsets, commits and initial offsets.
 
-All of it is read before anything is done with it. Errors name file and line.
+All of it is read before anything is done with it. The states of this package are large: those of the last two batches,
+with which a query starts, are decoded at once, and older ones when they are asked for. Errors name file and line.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from evensplit.checkpoint.files import (
     reads,
     unreadable,
 )
-from evensplit.checkpoint.offset_file import VOID, OffsetLine, OffsetText, TornFile, parse_offset_file
+from evensplit.checkpoint.offset_file import VOID, OffsetLine, OffsetText, States, TornFile, parse_offset_file
 from evensplit.checkpoint.places.place import Place
 from evensplit.core.import_spark_offsets import Positions, positions_of_state
 from evensplit.core.json_text import parse_json
@@ -56,7 +57,7 @@ class Batch:
     spark: Mapping[str, Positions]
     """Source -> positions, for Spark's own Kafka source."""
     ours: Mapping[str, EnumeratorState]
-    """Source -> state, for this package."""
+    """Source -> state, for this package. One of an older batch raises CheckpointCorrupt where it is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ def read_checkpoint(path: Place, *, whole: bool = True) -> Checkpoint:
 
     Raises:
         CheckpointError: it is not a checkpoint, or Spark would not start from it.
-        CheckpointCorrupt, CheckpointVersionUnknown: a file in it is damaged, or of a newer version; it is named.
+        CheckpointCorrupt, CheckpointVersionUnknown: a file in it is damaged, or of a newer version; it is named. A
+            state of an older batch than the last two raises that when it is asked for.
     """
     try:
         return _checkpoint(path, whole=whole)
@@ -150,17 +152,20 @@ def _checkpoint(path: Place, *, whole: bool) -> Checkpoint:
 
 def _batches(directory: Place, numbers: Sequence[int]) -> list[Batch]:
     found: list[Batch] = []
+    known: dict[str, EnumeratorState] = {}
     paths = [directory / str(number) for number in numbers]
     for number, path, data in zip(numbers, paths, reads(paths, checked=True), strict=True):
         # Spark has thrown away its oldest files since they were listed.
         if not isinstance(data, FileNotFoundError):
-            found.append(_batch(path, number, data))
+            found.append(_batch(path, number, data, known))
     if not found:
         raise CheckpointError(f"{directory} has no offset files any more: try again in a moment")
+    for batch in found[-2:]:
+        tuple(batch.ours.values())
     return found
 
 
-def _batch(path: Place, number: int, data: bytes) -> Batch:
+def _batch(path: Place, number: int, data: bytes, known: dict[str, EnumeratorState]) -> Batch:
     try:
         file = parse_offset_file(path, number, data)
     except TornFile as error:
@@ -175,8 +180,7 @@ def _batch(path: Place, number: int, data: bytes) -> Batch:
         else:
             detail = f"{detail}, found {shown(line.text)}"
         raise CheckpointCorrupt(f"{path}, line {line.number}: {detail}. {RESTORE}")
-    ours = {source: file.end(source).state for source in file.ours}
-    return Batch(number, path, file.text, file.spark, ours)
+    return Batch(number, path, file.text, file.spark, States(file, known))
 
 
 def _json(text: str) -> object:
@@ -214,7 +218,15 @@ def _repeated(batches: tuple[Batch, ...]) -> tuple[str, ...]:
     sources = list(batches[-1].text.offsets)
     if len(sources) < 2:
         return ()
-    said = {source: tuple(_said(batch, source) for batch in batches) for source in sources}
+    said: dict[str, tuple[str, ...]] = dict.fromkeys(sources, ())
+    # From the newest on: most differ there, and so of most no older state is decoded.
+    for batch in reversed(batches):
+        many = Counter(said.values())
+        said = {source: texts for source, texts in said.items() if many[texts] > 1}
+        same = len({batch.text.offsets[one].text if one in batch.text.offsets else "" for one in said}) == 1
+        for source, texts in said.items():
+            text = batch.text.offsets[source].text if same and source in batch.text.offsets else None
+            said[source] = (*texts, _said(batch, source) if text is None else text)
     many = Counter(said.values())
     return tuple(source for source, texts in said.items() if many[texts] > 1 and set(texts) != {VOID})
 

@@ -60,7 +60,7 @@ def open_batches(checkpoint: Checkpoint, chosen: Sequence[str] = ()) -> dict[str
         )
     found: dict[str, OpenBatch] = {}
     for source in ours:
-        states = states_of(checkpoint, source, cluster_of(checkpoint, source))
+        states = states_of(checkpoint, source, cluster_of(checkpoint, source), last=2)
         end = states[len(checkpoint.batches) - 1]
         start = start_of(checkpoint, source, states) if checkpoint.replays else end
         found[source] = open_batch(start, end, done=not checkpoint.replays)

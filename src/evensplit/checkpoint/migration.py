@@ -184,21 +184,28 @@ def start_of(checkpoint: Checkpoint, source: str, states: Mapping[int, Enumerato
     return EnumeratorState()
 
 
-def states_of(checkpoint: Checkpoint, source: str, cluster: str) -> dict[int, EnumeratorState]:
+def states_of(checkpoint: Checkpoint, source: str, cluster: str, last: int | None = None) -> dict[int, EnumeratorState]:
     """The state of one source after each batch, by the place of the batch; batches are left out where it had none yet.
 
-    `cluster`: the id of the cluster of what Spark's source has written, which says nothing of that.
+    `cluster`: the id of the cluster of what Spark's source has written, which says nothing of that. `last`: of so many
+    batches only, the newest ones; None: of all.
     """
     states: dict[int, EnumeratorState] = {}
+    oldest = 0 if last is None else len(checkpoint.batches) - last
     before: Positions | None = None
+    ours: Batch | None = None
     for place, batch in enumerate(checkpoint.batches):
         if source in batch.ours:
-            states[place] = batch.ours[source]
-            before = positions_of_state(states[place]).get(cluster, {})
+            ours = batch
+            if place >= oldest:
+                states[place] = batch.ours[source]
         elif source in batch.spark:
+            if ours is not None:
+                before, ours = positions_of_state(ours.ours[source]).get(cluster, {}), None
             positions = batch.spark[source]
-            firsts = _firsts(checkpoint, source, batch, before, positions)
-            states[place] = state_of_positions(cluster, (), positions, firsts)
+            if place >= oldest:
+                firsts = _firsts(checkpoint, source, batch, before, positions)
+                states[place] = state_of_positions(cluster, (), positions, firsts)
             before = positions
     return states
 
@@ -234,6 +241,8 @@ def _firsts(
 
 def cluster_of(checkpoint: Checkpoint, source: str) -> str:
     """The id of the cluster of a source that may have been Spark's before it was this one's."""
+    if not any(source in batch.spark for batch in checkpoint.batches):
+        return DEFAULT_CLUSTER  # nothing is asked for it, and to know it takes a state of its own
     for batch in checkpoint.batches:
         if source in batch.ours:
             return next(iter(positions_of_state(batch.ours[source])), DEFAULT_CLUSTER)

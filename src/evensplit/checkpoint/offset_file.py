@@ -10,7 +10,7 @@ Version 2 has the source's name, or its number, and a colon before each offset, 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import Any, NamedTuple
@@ -128,6 +128,31 @@ class OffsetFile:
             return BatchEnd(self.batch, self.planned_ms, decode(self.ours[source], known))
         except CheckpointError as error:
             raise type(error)(f"{self.path}, line {self.text.offsets[source].number}: {error}") from error
+
+
+class States(Mapping[str, EnumeratorState]):
+    """The states in one file, by source. Each is decoded when it is first asked for, and raises then as `end` does."""
+
+    def __init__(self, file: OffsetFile, known: dict[str, EnumeratorState]) -> None:
+        """`known`: the state that was decoded last of each source, of any batch; it is kept up to date."""
+        self._file = file
+        self._known = known
+        self._decoded: dict[str, EnumeratorState] = {}
+
+    def __getitem__(self, source: str) -> EnumeratorState:
+        if source not in self._decoded:
+            state = self._file.end(source, self._known.get(source)).state
+            self._decoded[source] = self._known[source] = state
+        return self._decoded[source]
+
+    def __contains__(self, source: object) -> bool:
+        return source in self._file.ours
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._file.ours)
+
+    def __len__(self) -> int:
+        return len(self._file.ours)
 
 
 def parse_offset_file(path: Place, batch: int, data: bytes) -> OffsetFile:

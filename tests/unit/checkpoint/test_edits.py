@@ -25,6 +25,8 @@ from evensplit.checkpoint.edits import (
 )
 from evensplit.checkpoint.files import crc_problem, write_new
 from evensplit.checkpoint.look import check_unchanged, look
+from evensplit.checkpoint.migration import states_of
+from evensplit.checkpoint.offset_file import OffsetFile
 from evensplit.checkpoint.places.place import Place
 from evensplit.core.model import SplitId
 from evensplit.core.repair.edit import Told, rewind, skip
@@ -233,3 +235,30 @@ def test_spark_s_own_checkpoint_has_nothing_to_edit(tmp_path: Path) -> None:
     found: Checkpoint = read_checkpoint(place)
     with pytest.raises(CheckpointError, match="has no offset of evensplit, and so there is nothing to edit"):
         open_batches(found)
+
+
+@pytest.mark.parametrize("committed", [9, 8])
+@pytest.mark.parametrize("twice", [False, True])
+def test_only_the_states_that_an_edit_needs_are_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, committed: int, twice: bool
+) -> None:
+    place = checkpoint(tmp_path / "x", *[lines(states()[2]) * (1 + twice)] * 10, committed=committed)
+    decoded: list[int] = []
+    end = OffsetFile.end
+
+    def ended(self: OffsetFile, *of: Any) -> Any:
+        decoded.append(self.batch)
+        return end(self, *of)
+
+    monkeypatch.setattr(OffsetFile, "end", ended)
+    open_batches(read_checkpoint(place))
+    assert sorted(set(decoded)) == [8, 9]
+    assert len(decoded) == 2 * (1 + twice)
+
+
+def test_a_damaged_state_of_an_old_batch_is_named_when_it_is_asked_for(tmp_path: Path) -> None:
+    place = ours(tmp_path / "x")
+    put(place / "offsets" / "0", b'v1\n{}\n{"evensplit":4}')
+    open_batches(read_checkpoint(place))
+    with pytest.raises(CheckpointCorrupt, match=r"offsets/0, line 3"):
+        states_of(read_checkpoint(place), "0", "default")
