@@ -188,10 +188,31 @@ def last_edit(checkpoint: Checkpoint) -> Record:
             raise EditRefused(
                 f"the last edit, `{record.line}`, is in batch {record.batch}, and a query has gone on from it: its "
                 f"last batch is {newest}{'' if checkpoint.replays else ', which is done'}. Expected a checkpoint as "
-                f"the edit left it. `evensplit rewind {checkpoint.path} --to batch:{record.batch + 1}` reads again "
-                "what was read after it"
+                f"the edit left it. {_advice(checkpoint, record)}"
             )
     raise EditRefused(f"{checkpoint.path} has no edit that could be taken back: its last batch is of a query")
+
+
+def _advice(checkpoint: Checkpoint, record: Record) -> str:
+    """What helps against an edit that a query has done."""
+    path, (command, *said) = checkpoint.path, record.line.split()[1:]
+    if command == "rewind":
+        return "What was read again has been read, and cannot be taken back"
+    if command == "drop":
+        return (
+            "What was dropped is forgotten: what the options of the query name of it is new, and read from its first "
+            "offset"
+        )
+    if command == "rename-cluster":
+        return f"`evensplit rename-cluster {path} {' '.join(reversed(said))}` gives the cluster its former id"
+    if command == "fork":
+        return f"{path} is a copy: to be rid of it, stop its query and remove it"
+    if record.batch and record.batch - 1 not in [batch.number for batch in checkpoint.batches]:
+        return f"Where batch {record.batch} began is not known any more: rewind to offsets or a time"
+    return (
+        f"`evensplit rewind {path} --to batch:{record.batch}` goes back to where that batch began, and so before what "
+        "was left out"
+    )
 
 
 def undo_edit(checkpoint: Checkpoint, seen: Seen, record: Record) -> None:

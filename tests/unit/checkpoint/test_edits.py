@@ -43,12 +43,12 @@ KILLED_ON = ["local", "memory", "renaming", pytest.param("s3", marks=pytest.mark
 """Each file takes S3 some requests, and each change a checkpoint of its own."""
 
 
-def edit(path: Place, *, to: int = 5) -> None:
-    """Go back to offset `to` in partition 0."""
+def edit(path: Place, *, to: int = 5, line: str = "") -> None:
+    """Go back to offset `to` in partition 0. `line`: what is said to have done that, if it is another edit."""
     seen, found = look(path), read_checkpoint(path)
     batch = open_batches(found)["0"]
     after = rewind(batch, {KEY: to}, Told("rewind", f"--to {to}", NOW_MS))
-    write_edit(found, seen, offset_text(found, {"0": after}, NOW_MS), f"evensplit rewind --to {to}", NOW_MS)
+    write_edit(found, seen, offset_text(found, {"0": after}, NOW_MS), line or f"evensplit rewind --to {to}", NOW_MS)
 
 
 def undo(path: Place) -> None:
@@ -193,11 +193,36 @@ def test_of_two_edits_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest
     assert [record.line for record in edits_of_newest(read_checkpoint(place))] == ["evensplit rewind --to 15"]
 
 
-def test_an_edit_that_a_query_has_done_is_not_taken_back(tmp_path: Path) -> None:
+ADVICE = {
+    "rewind --to 5": "What was read again has been read, and cannot be taken back",
+    "skip orders/0:30-39": "`evensplit rewind {place} --to batch:3` goes back to where that batch began, and so before "
+    "what was left out",
+    "drop default/orders/0": "What was dropped is forgotten: what the options of the query name of it is new, and read "
+    "from its first offset",
+    "rename-cluster default east": "`evensplit rename-cluster {place} east default` gives the cluster its former id",
+    "fork /checkpoints/x": "{place} is a copy: to be rid of it, stop its query and remove it",
+}
+"""Edit -> what helps after a query has done it."""
+
+
+@pytest.mark.parametrize("line", ADVICE)
+def test_an_edit_that_a_query_has_done_is_not_taken_back(tmp_path: Path, line: str) -> None:
     place = ours(tmp_path / "x")
-    edit(place)
+    edit(place, line=f"evensplit {line}")
     put(place / "commits" / "3", b"v1\n{}")
-    with pytest.raises(EditRefused, match=r"in batch 3, and a query has gone on from it.*rewind .* --to batch:4"):
+    with pytest.raises(EditRefused, match=r"in batch 3, and a query has gone on from it") as refused:
+        last_edit(read_checkpoint(place))
+    assert str(refused.value).endswith(f". {ADVICE[line].format(place=place)}")
+
+
+def test_no_batch_is_advised_whose_begin_is_not_known_any_more(tmp_path: Path) -> None:
+    place = ours(tmp_path / "x")
+    edit(place, line="evensplit skip orders/0:30-39")
+    files = contents(place)
+    put(place / "offsets" / "4", files["offsets/3"] + b"\n")
+    put(place / "commits" / "4", b"v1\n{}")
+    (place / "offsets" / "2").unlink()
+    with pytest.raises(EditRefused, match=r"Where batch 3 began is not known any more: rewind to offsets or a time"):
         last_edit(read_checkpoint(place))
 
 
