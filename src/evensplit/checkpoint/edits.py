@@ -107,11 +107,10 @@ def is_made_by_edit(checkpoint: Checkpoint, edits: Sequence[Record]) -> bool:
 
 def watermark_ms(checkpoint: Checkpoint) -> int:
     """The watermark of the batch that an edit goes into, in ms since 1970; 0: it has none."""
-    metadata = checkpoint.newest.text.document
-    known = metadata.get(_WATERMARK, 0)
+    known = _number(checkpoint.newest.text.document.get(_WATERMARK))
     if not checkpoint.replays:
-        known = max(known, _committed(checkpoint).get("nextBatchWatermarkMs", 0))
-    return known if isinstance(known, int) else 0
+        known = max(known, _number(_committed(checkpoint).get("nextBatchWatermarkMs")))
+    return known
 
 
 def keeps_state(checkpoint: Checkpoint) -> bool:
@@ -134,7 +133,7 @@ def offset_text(checkpoint: Checkpoint, states: Mapping[str, EnumeratorState], n
     if _WATERMARK in metadata:
         metadata[_WATERMARK] = watermark_ms(checkpoint)
     if _TIME in metadata:
-        metadata[_TIME] = max(metadata[_TIME], now_ms)
+        metadata[_TIME] = max(_number(metadata[_TIME]), now_ms)
     lines = data.decode().split("\n")
     lines[1] = json.dumps(metadata, separators=(",", ":"))
     return "\n".join(lines).encode()
@@ -195,7 +194,8 @@ def last_edit(checkpoint: Checkpoint) -> Record:
 
 def _advice(checkpoint: Checkpoint, record: Record) -> str:
     """What helps against an edit that a query has done."""
-    path, (command, *said) = checkpoint.path, record.line.split()[1:]
+    path = checkpoint.path
+    _, command, *said = record.line.split() if " " in record.line else ("", "")
     if command == "rewind":
         return "What was read again has been read, and cannot be taken back"
     if command == "drop":
@@ -264,7 +264,7 @@ def _records(path: Place) -> list[Record]:
                     str(document["after"]),
                 )
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise CheckpointCorrupt(
                 f"{directory / str(number)} is not the record of an edit: {error!r}. Remove it: then that edit cannot "
                 "be taken back, and nothing else depends on it"
@@ -299,3 +299,8 @@ def _committed(checkpoint: Checkpoint) -> Mapping[str, Any]:
     path = checkpoint.path / "commits" / str(checkpoint.newest.number)
     lines = read_bytes(path).decode(errors="replace").split("\n") if is_there(path) else []
     return object_in(lines[1]) if len(lines) > 1 else {}
+
+
+def _number(found: object) -> int:
+    """A number of ms that Spark has written; 0 for anything else."""
+    return found if isinstance(found, int) else 0

@@ -247,14 +247,6 @@ def test_a_batch_of_a_query_that_is_edited_is_still_of_a_query(tmp_path: Path) -
     assert not is_made_by_edit(found, edits_of_newest(found))
 
 
-def test_a_damaged_record_is_named(tmp_path: Path) -> None:
-    place = ours(tmp_path / "x")
-    edit(place)
-    (place / DIRECTORY / "1").write_text("{")
-    with pytest.raises(CheckpointCorrupt, match=r"evensplit-edits/1 is not the record of an edit"):
-        last_edit(read_checkpoint(place))
-
-
 def test_spark_s_own_checkpoint_has_nothing_to_edit(tmp_path: Path) -> None:
     place = checkpoint(tmp_path / "x", ['{"t":{"0":5}}'], committed=0)
     found: Checkpoint = read_checkpoint(place)
@@ -287,3 +279,42 @@ def test_a_damaged_state_of_an_old_batch_is_named_when_it_is_asked_for(tmp_path:
     open_batches(read_checkpoint(place))
     with pytest.raises(CheckpointCorrupt, match=r"offsets/0, line 3"):
         states_of(read_checkpoint(place), "0", "default")
+
+
+@pytest.mark.parametrize("strange", ["null", '"7"', "1.5", "[]"])
+def test_a_time_or_watermark_that_is_no_number_counts_as_none(tmp_path: Path, strange: str) -> None:
+    place = ours(tmp_path / "x")
+    head = f'{{"batchWatermarkMs":{strange},"batchTimestampMs":{strange},"conf":{{}}}}'
+    put(place / "offsets" / "2", "\n".join(["v1", head, *lines(states()[2])]).encode())
+    put(place / "commits" / "2", f'v1\n{{"nextBatchWatermarkMs":{strange}}}'.encode())
+    edit(place)
+    written = json.loads((place / "offsets" / "3").read_text().split("\n")[1])
+    assert written == {"batchWatermarkMs": 0, "batchTimestampMs": NOW_MS, "conf": {}}
+
+
+def test_a_new_batch_is_not_earlier_than_the_one_before_it(tmp_path: Path) -> None:
+    place = ours(tmp_path / "x")
+    head = f'{{"batchWatermarkMs":0,"batchTimestampMs":{NOW_MS + 7},"conf":{{}}}}'
+    put(place / "offsets" / "2", "\n".join(["v1", head, *lines(states()[2])]).encode())
+    edit(place)
+    assert json.loads((place / "offsets" / "3").read_text().split("\n")[1])["batchTimestampMs"] == NOW_MS + 7
+
+
+def test_files_of_other_names_are_no_records(tmp_path: Path) -> None:
+    place = ours(tmp_path / "x")
+    edit(place)
+    for name in ("07", "x", "1.bak", "\u0663"):
+        (place / DIRECTORY / name).write_text("x")
+    edit(place, to=3)
+    assert [record.number for record in edits_of_newest(read_checkpoint(place))] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "7", '{"edit":"","atMs":1e999,"batch":3,"before":null,"after":""}', "\udcff"]
+)
+def test_a_damaged_record_is_named(tmp_path: Path, text: str) -> None:
+    place = ours(tmp_path / "x")
+    edit(place)
+    (place / DIRECTORY / "1").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(CheckpointCorrupt, match=r"evensplit-edits/1 is not the record of an edit"):
+        last_edit(read_checkpoint(place))
