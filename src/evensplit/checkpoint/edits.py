@@ -2,19 +2,22 @@
 
 An edit is one file of the offset log: a new one, or the last one again if its batch is not done. So it is there or it
 is not, whenever it is interrupted. Before it, what was there is kept in the directory `evensplit-edits` of the
-checkpoint, of which Spark takes no notice. A record of an edit that was never made, or is taken back, does not fit the
-offset log, and counts for nothing.
+checkpoint, of which Spark takes no notice, for as long as Spark keeps its batch. A record of an edit that was never
+made, or is taken back, does not fit the offset log, and counts for nothing.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from evensplit.checkpoint.checkpoint import Checkpoint
 from evensplit.checkpoint.files import (
+    READS_AT_ONCE,
     crc_path,
     is_directory,
     is_number,
@@ -22,6 +25,7 @@ from evensplit.checkpoint.files import (
     make_directory,
     numbers_in,
     read_bytes,
+    reads,
     remove,
     replace,
     write_new,
@@ -170,6 +174,7 @@ def write_edit(checkpoint: Checkpoint, seen: Seen, data: bytes, line: str, now_m
         raise CheckpointError(
             f"{path} is there by now: a query runs on {checkpoint.path}. Stop it, and try again; nothing was edited"
         ) from None
+    _remove_old(checkpoint)
 
 
 def last_edit(checkpoint: Checkpoint) -> Record:
@@ -177,13 +182,12 @@ def last_edit(checkpoint: Checkpoint) -> Record:
 
     Raises EditRefused if there is none.
     """
-    edits = edits_of_newest(checkpoint)
-    if edits and checkpoint.replays:
+    if checkpoint.replays and (edits := edits_of_newest(checkpoint)):
         return edits[0]
     newest = checkpoint.newest.number
-    for record in reversed(_records(checkpoint.path)):
-        path = checkpoint.path / "offsets" / str(record.batch)
-        if record.batch <= newest and is_there(path) and digest(read_bytes(path)) == record.after:
+    kept = {batch.number: batch.text for batch in checkpoint.batches}
+    for record in takewhile(lambda record: record.batch >= min(kept), _records(checkpoint.path)):
+        if record.batch in kept and digest(kept[record.batch].data) == record.after:
             raise EditRefused(
                 f"the last edit, `{record.line}`, is in batch {record.batch}, and a query has gone on from it: its "
                 f"last batch is {newest}{'' if checkpoint.replays else ', which is done'}. Expected a checkpoint as "
@@ -195,7 +199,7 @@ def last_edit(checkpoint: Checkpoint) -> Record:
 def _advice(checkpoint: Checkpoint, record: Record) -> str:
     """What helps against an edit that a query has done."""
     path = checkpoint.path
-    _, command, *said = record.line.split() if " " in record.line else ("", "")
+    command, *said = record.line.removeprefix("evensplit ").split() or [""]
     if command == "rewind":
         return "What was read again has been read, and cannot be taken back"
     if command == "drop":
@@ -242,34 +246,57 @@ def without_own(checkpoint: Checkpoint, seen: Seen, edits: Sequence[Record]) -> 
 
 def edits_of_newest(checkpoint: Checkpoint) -> list[Record]:
     """The edits that made the newest offset file what it is, the last one first."""
-    return made_by(_records(checkpoint.path), checkpoint.newest.number, checkpoint.newest.text.data)
+    newest = checkpoint.newest
+    last = list(takewhile(lambda record: record.batch >= newest.number, _records(checkpoint.path)))
+    return made_by(last[::-1], newest.number, newest.text.data)
 
 
-def _records(path: Place) -> list[Record]:
-    """All records, in their order. Raises CheckpointCorrupt for one that is damaged."""
+def _records(path: Place, *, oldest_first: bool = False) -> Iterator[Record]:
+    """The records, the last one first, or the other way round. Their batches only grow with their numbers.
+
+    They are read as they are asked for, since they are many, and may be large; elsewhere, a few ahead. Raises
+    CheckpointCorrupt for one that is damaged.
+    """
     directory = path / DIRECTORY
     if not is_directory(directory):
-        return []
-    found: list[Record] = []
-    for number in sorted(numbers_in(directory)):
-        try:
-            document = parse_json(read_bytes(directory / str(number)).decode())
-            found.append(
-                Record(
-                    number,
-                    str(document["edit"]),
-                    int(document["atMs"]),
-                    int(document["batch"]),
-                    None if document["before"] is None else str(document["before"]),
-                    str(document["after"]),
-                )
-            )
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise CheckpointCorrupt(
-                f"{directory / str(number)} is not the record of an edit: {error!r}. Remove it: then that edit cannot "
-                "be taken back, and nothing else depends on it"
-            ) from error
-    return found
+        return
+    paths = [directory / str(number) for number in sorted(numbers_in(directory), reverse=not oldest_first)]
+    for at in range(0, len(paths), READS_AT_ONCE):
+        some = paths[at : at + READS_AT_ONCE]
+        for one, data in zip(some, reads(some, checked=False), strict=True):
+            # Another edit has removed it since.
+            if not isinstance(data, FileNotFoundError):
+                yield _parsed(one, data)
+
+
+def _parsed(path: Place, data: bytes) -> Record:
+    try:
+        document = parse_json(data.decode())
+        return Record(
+            int(path.name),
+            str(document["edit"]),
+            int(document["atMs"]),
+            int(document["batch"]),
+            None if document["before"] is None else str(document["before"]),
+            str(document["after"]),
+        )
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise CheckpointCorrupt(
+            f"{path} is not the record of an edit: {error!r}. Remove it: then that edit cannot be taken back, and "
+            "nothing else depends on it"
+        ) from error
+
+
+def _remove_old(checkpoint: Checkpoint) -> None:
+    """Remove the records of batches that Spark has thrown away: nothing can be taken back in these.
+
+    The edit is written by now. What cannot be removed stays, and is left to the next one. No query reads them, and a
+    second edit at this moment has seen them, and so writes nothing.
+    """
+    kept = checkpoint.batches[0].number
+    with suppress(CheckpointError):
+        for record in takewhile(lambda record: record.batch < kept, _records(checkpoint.path, oldest_first=True)):
+            remove(checkpoint.path / DIRECTORY / str(record.number))
 
 
 def _record(checkpoint: Checkpoint, seen: Seen, data: bytes, line: str, now_ms: int) -> Record:

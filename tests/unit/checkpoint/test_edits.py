@@ -309,9 +309,7 @@ def test_files_of_other_names_are_no_records(tmp_path: Path) -> None:
     assert [record.number for record in edits_of_newest(read_checkpoint(place))] == [2, 1]
 
 
-@pytest.mark.parametrize(
-    "text", ["{", "[]", "7", '{"edit":"","atMs":1e999,"batch":3,"before":null,"after":""}', "\udcff"]
-)
+@pytest.mark.parametrize("text", ["{", "[]", "7", '{"edit":"","atMs":1e999}', "\udcff"])
 def test_a_damaged_record_is_named(tmp_path: Path, text: str) -> None:
     place = ours(tmp_path / "x")
     edit(place)
