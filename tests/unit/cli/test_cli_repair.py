@@ -341,11 +341,11 @@ def test_a_source_that_the_query_reads_twice_is_edited_in_all_its_lines(tmp_path
     # Spark starts both from the last line.
     union = checkpoint(tmp_path / "union", *[lines(one) * 2 for one in states()], committed=1)
     for one in ("0", "1"):
-        _, said = invoke(command, union, *TWICE[command], "--source", one, "--yes", code=1)
+        _, said = invoke(command, union, *TWICE[command], "--source", one, "--yes", "--assume-stopped", code=1)
         assert "the query reads one source twice, as sources 0 and 1 of the checkpoint" in said
         assert f"--source names {one} alone, expected all of them, or none" in said
     invoke(command, union, *TWICE[command], "--source", "0", "--source", "1")
-    invoke(command, union, *TWICE[command], "--yes")
+    invoke(command, union, *TWICE[command], "--yes", "--assume-stopped")
     edited = read_checkpoint(union).newest
     assert [[edit.line.split()[1] for edit in state.edits] for state in edited.ours.values()] == [[command]] * 2
     assert len({line.text for line in edited.text.offsets.values()}) == 1
@@ -355,5 +355,5 @@ def test_sources_that_differ_are_edited_one_by_one(tmp_path: Path) -> None:
     rows = [[*lines(one), *lines(other)] for one, other in zip(states(), states(servers="other:9092"), strict=True)]
     two = checkpoint(tmp_path / "two", *rows, committed=1)
     assert read_checkpoint(two).repeated == ("0", "1")
-    invoke("skip", two, "orders/0:24", "--source", "0", "--yes")
+    invoke("skip", two, "orders/0:24", "--source", "0", "--yes", "--assume-stopped")
     assert [len(state.edits) for state in read_checkpoint(two).newest.ours.values()] == [1, 0]
