@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -150,3 +152,45 @@ def test_what_was_written_a_moment_ago_may_be_written_again(home: Place) -> None
     assert sign.startswith(f"{home}/")
     assert "was written 59 s ago" in sign
     assert signs_of_life(home, newest + 61) == []
+
+
+def _modes(place: Path) -> dict[str, int]:
+    return {str(path.relative_to(place)): stat.S_IMODE(path.stat().st_mode) for path in (place, *place.rglob("*"))}
+
+
+def _shared(tmp_path: Path) -> Path:
+    """A checkpoint with modes of its own, as where a group shares it."""
+    source = put_all(tmp_path / "from", FILES)
+    assert isinstance(source, Path)
+    for path in (source, *source.rglob("*")):
+        path.chmod(0o2770 if path.is_dir() else 0o660)
+    (source / "offsets" / "8").chmod(0o440)
+    return source
+
+
+def test_files_and_directories_of_a_copy_have_the_modes_of_theirs(tmp_path: Path) -> None:
+    source, target = _shared(tmp_path), tmp_path / "to"
+    copied(source, target, {Path("offsets/10"): b"other"})
+    assert _modes(target) == _modes(source)
+
+
+def test_a_copy_that_root_makes_belongs_to_whom_the_checkpoint_belongs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = _shared(tmp_path), tmp_path / "to"
+    owned: dict[str, tuple[int, int]] = {}
+    user = os.geteuid()
+    if user == 0:
+        for number, path in enumerate((source, *source.rglob("*"))):
+            os.chown(path, 1000 + number, 2000)
+
+    def chown(path: Path, uid: int, gid: int) -> None:
+        owned[str(Path(*path.relative_to(tmp_path).parts[1:]))] = (uid, gid)
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "chown", chown)
+    copied(source, target, {Path("offsets/10"): b"other", Path("evensplit-edits/1"): b"new"})
+    theirs = {
+        str(path.relative_to(source)): (path.stat().st_uid, path.stat().st_gid) for path in (source, *source.rglob("*"))
+    }
+    assert owned == {**theirs, "evensplit-edits": theirs["."], "evensplit-edits/1": theirs["."]}

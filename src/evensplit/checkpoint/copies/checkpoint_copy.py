@@ -115,6 +115,8 @@ def _write_here(
             if isinstance(source, Path):
                 _fill_here(source, partial, kept, anew, told)
                 check()
+                # Last, since nothing may be written, or removed, in some.
+                _give_directories(partial, source)
                 shutil.copystat(source, partial)
             else:
                 fill(source, partial, kept, anew, told)
@@ -137,11 +139,38 @@ def _fill_here(
         (partial / Path(root).relative_to(source)).mkdir(exist_ok=True)
     for number, path in enumerate(kept, start=1):
         shutil.copy2(source / path, partial / path)
+        _give(partial / path, source / path)
         told(number)
     for number, (path, data) in enumerate(anew.items(), start=len(kept) + 1):
-        (partial / path).parent.mkdir(parents=True, exist_ok=True)
+        for parent in reversed(path.parents):
+            if not (partial / parent).exists():
+                (partial / parent).mkdir()
+                _own(partial / parent, source)
         (partial / path).write_bytes(data)
+        if (source / path).exists():
+            _give(partial / path, source / path)
+        else:
+            _own(partial / path, source)
         told(number)
+
+
+def _give_directories(partial: Path, source: Path) -> None:
+    for root, _, _ in os.walk(partial, topdown=False):
+        like = source / Path(root).relative_to(partial)
+        if like.is_dir():
+            _give(Path(root), like)
+
+
+def _give(path: Path, like: Path) -> None:
+    """Let `path` have the mode of `like` and, if this is root, its owner: the query runs as that user."""
+    _own(path, like)
+    shutil.copymode(like, path)
+
+
+def _own(path: Path, like: Path) -> None:
+    if os.geteuid() == 0:
+        known = like.stat()
+        os.chown(path, known.st_uid, known.st_gid)
 
 
 def _umask() -> int:
