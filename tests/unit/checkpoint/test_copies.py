@@ -194,3 +194,26 @@ def test_a_copy_that_root_makes_belongs_to_whom_the_checkpoint_belongs(
         str(path.relative_to(source)): (path.stat().st_uid, path.stat().st_gid) for path in (source, *source.rglob("*"))
     }
     assert owned == {**theirs, "evensplit-edits": theirs["."], "evensplit-edits/1": theirs["."]}
+
+
+@pytest.mark.parametrize("kind", ["local", "memory"])
+def test_a_copy_on_this_machine_is_on_the_disk_before_it_has_its_name(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = put_all(fresh(kind, tmp_path), FILES), tmp_path / "to"
+    synced: list[int] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def noted(handle: int) -> None:
+        fsync(handle)
+        synced.append(os.fstat(handle).st_ino)
+
+    def renamed(partial: Path, to: Path) -> Path:
+        assert {path.stat().st_ino for path in (partial, *partial.rglob("*"))} <= set(synced)
+        synced.clear()
+        return rename(partial, to)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(Path, "rename", renamed)
+    copied(source, target)
+    assert synced == [tmp_path.stat().st_ino]

@@ -1,8 +1,8 @@
 """A checkpoint copied, some files in it with other content: all of it, or nothing.
 
-What is made has another name until it is complete, so nobody who is killed in between leaves half a checkpoint under
-the name that a query is given. Object stores cannot rename a directory: there, no query starts from what is incomplete
-(`remote_copy.py`).
+What is made has another name until it is complete, and on the disk. So nobody who is killed in between, or loses power,
+leaves half a checkpoint under the name that a query is given. Object stores cannot rename a directory: there, no query
+starts from what is incomplete (`remote_copy.py`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from glob import escape
 from pathlib import Path
 from typing import overload
 
 from evensplit.checkpoint.copies.remote_copy import (
+    FILES_AT_ONCE,
     PARTIAL,
     fill,
     left_over_elsewhere,
@@ -25,6 +27,7 @@ from evensplit.checkpoint.copies.remote_copy import (
 )
 from evensplit.checkpoint.files import crc_of, crc_path
 from evensplit.checkpoint.look import Seen, check_unchanged, raise_unless_gone
+from evensplit.checkpoint.places.local import sync
 from evensplit.checkpoint.places.place import Place
 from evensplit.errors import CheckpointError
 
@@ -122,11 +125,13 @@ def _write_here(
                 fill(source, partial, kept, anew, told)
                 check()
                 partial.chmod(0o777 & ~_umask())
+            _sync_all(partial)
             # Only a directory that is empty, or none, is replaced by that.
             partial.rename(target)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
+        sync(target.parent)
     except OSError as error:
         raise CheckpointError(f"{error.filename or target}: {error.strerror or error}; nothing was written") from error
 
@@ -152,6 +157,13 @@ def _fill_here(
         else:
             _own(partial / path, source)
         told(number)
+
+
+def _sync_all(directory: Path) -> None:
+    """Have all of it on the disk: after a loss of power, its name stands for the whole."""
+    paths = [directory, *directory.rglob("*")]
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+        list(pool.map(sync, paths))
 
 
 def _give_directories(partial: Path, source: Path) -> None:

@@ -59,7 +59,7 @@ class LocalEntry:
             # Spark, too, leaves such a file if it is killed, and takes no notice of it.
             with suppress(OSError):
                 hidden.unlink(missing_ok=True)
-        _sync(self.path.parent)
+        sync(self.path.parent)
 
     def put(self, data: bytes) -> None:
         hidden = self._write_beside(data, self.path if self.path.exists() else self.path.parent)
@@ -69,7 +69,7 @@ class LocalEntry:
             with suppress(OSError):
                 hidden.unlink(missing_ok=True)
             raise
-        _sync(self.path.parent)
+        sync(self.path.parent)
 
     def make(self) -> None:
         with suppress(FileExistsError):
@@ -77,10 +77,11 @@ class LocalEntry:
             if os.geteuid() == 0:
                 known = self.path.parent.stat()
                 os.chown(self.path, known.st_uid, known.st_gid)
+            sync(self.path.parent)
 
     def delete(self) -> None:
         self.path.unlink(missing_ok=True)
-        _sync(self.path.parent)
+        sync(self.path.parent)
 
     def _write_beside(self, data: bytes, like: Path) -> Path:
         """A file with `data` beside it, of a name as Spark gives to those that it has not finished.
@@ -107,9 +108,9 @@ class LocalEntry:
         return hidden
 
 
-def _sync(directory: Path) -> None:
-    """Have the names in a directory on the disk, in the order in which they changed."""
-    handle = os.open(directory, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Have a file on the disk or, of a directory, the names in it, in the order in which they changed."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     except OSError as error:
