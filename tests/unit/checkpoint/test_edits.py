@@ -316,3 +316,14 @@ def test_a_damaged_record_is_named(tmp_path: Path, text: str) -> None:
     (place / DIRECTORY / "1").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(CheckpointCorrupt, match=r"evensplit-edits/1 is not the record of an edit"):
         last_edit(read_checkpoint(place))
+
+
+def test_nothing_is_taken_back_of_a_checkpoint_that_a_query_has_changed_meanwhile(tmp_path: Path) -> None:
+    place = ours(tmp_path / "x")
+    edit(place)
+    seen, found = look(place), read_checkpoint(place)
+    (place / "commits" / "3").write_bytes(b"v1\n{}")
+    before = contents(place)
+    with pytest.raises(CheckpointError, match=r"commits/3 changed while it was read: a query runs on"):
+        undo_edit(found, seen, last_edit(found))
+    assert contents(place) == before

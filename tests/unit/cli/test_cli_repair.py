@@ -357,3 +357,20 @@ def test_sources_that_differ_are_edited_one_by_one(tmp_path: Path) -> None:
     assert read_checkpoint(two).repeated == ("0", "1")
     invoke("skip", two, "orders/0:24", "--source", "0", "--yes", "--assume-stopped")
     assert [len(state.edits) for state in read_checkpoint(two).newest.ours.values()] == [1, 0]
+
+
+def test_nothing_is_taken_back_or_copied_while_a_query_seems_to_run(place: Path, tmp_path: Path) -> None:
+    invoke("rewind", place, "--to", '{"orders":{"0":12}}', "--yes")
+    (place / "commits" / "2").touch()
+    before = contents(place)
+    new = tmp_path / "new"
+    for command in (["undo", place], ["fork", place, new]):
+        shown, said = invoke(*command, "--yes", code=1)
+        assert "a query may still run on" in said
+        assert "commits/2 was written" in said
+        assert "Nothing was written." in shown
+    assert contents(place) == before
+    assert not new.exists()
+    invoke("fork", place, new, "--yes", "--assume-stopped")
+    invoke("undo", place, "--yes", "--assume-stopped")
+    assert positions(place)["default/orders/0"] == 30
