@@ -36,6 +36,9 @@ def signs_of_life(checkpoint: Place, now_s: float, seen: Seen | None = None) -> 
 
     That is a file that was written a moment ago or, on this machine, that a process holds open (where there is /proc,
     and as far as this user may look). A query that is idle, or elsewhere, may show neither: Spark leaves no lock.
+    `now_s` is by the clock of this machine, and the times of files by that of their file system: if this machine is
+    ahead by `QUIET_S`, what was written just now shows nothing. No probe is written there to compare them: it would be
+    the only file that a dry run writes.
     """
     signs: list[str] = []
     written = {path: stat.written_ns for path, stat in (look(checkpoint) if seen is None else seen).items()}
