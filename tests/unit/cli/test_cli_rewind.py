@@ -78,6 +78,14 @@ def test_an_age_is_counted_back_from_now(place: Path, kafka: FakeKafka, monkeypa
     assert positions(place) == {"default/orders/0": 28, "default/orders/1": 25}
 
 
+def test_what_was_skipped_and_is_read_now_is_said(place: Path, kafka: FakeKafka) -> None:
+    invoke("skip", place, "orders/0:32-35", "--yes")
+    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":20}}')
+    assert "4 offsets of these were left out by `evensplit skip orders/0:32-35`, and will be read now." in shown
+    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":34}}')
+    assert "2 offsets of these were left out" in shown
+
+
 def test_only_some(place: Path, kafka: FakeKafka) -> None:
     shown, _ = invoke("rewind", place, "--to", "batch:1", "--only", "default/orders/1", "--yes")
     assert positions(place) == {"default/orders/0": 30, "default/orders/1": 10}

@@ -270,9 +270,14 @@ def _add_notes(outcome: Outcome) -> None:
     outcome.notes[:] = dict.fromkeys(outcome.notes)
     if outcome.again:
         outcome.notes.append(
-            f"The sink gets the records of {counted(outcome.again, 'offset')} a second time, in batches with new "
+            f"The sink gets the records of up to {counted(outcome.again, 'offset')} a second time, in batches with new "
             "numbers: one that knows rows by a key, as a MERGE or an upsert does, has them once; any other has them "
             "twice"
+        )
+    for line, count in _skipped_before(outcome).items():
+        outcome.notes.append(
+            f"{counted(count, 'offset')} of these {'was' if count == 1 else 'were'} left out by `{line}`, and will be "
+            "read now. They can be left out again when the query has come to them, and not before"
         )
     if outcome.again and keeps_state(checkpoint):
         watermark = watermark_ms(checkpoint)
@@ -283,6 +288,20 @@ def _add_notes(outcome: Outcome) -> None:
             f"Batch {number} was begun and not finished: the sink may have some of its records already. It is repeated "
             "with this edit"
         )
+
+
+def _skipped_before(outcome: Outcome) -> dict[str, int]:
+    """Commands that have left out what is read now, as far as the last batch tells, and how many offsets of each."""
+    found: dict[str, int] = {}
+    for source, edit in outcome.edits.items():
+        back = {jump.split: jump for jump in edit.jumps if jump.to < jump.at}
+        for earlier in outcome.checkpoint.newest.ours[source].edits:
+            for split, at, to in earlier.jumps:
+                now = back.get(split)
+                size = 0 if now is None else min(to, now.at) - max(at, now.to)
+                if at < to and size > 0:
+                    found[earlier.line] = found.get(earlier.line, 0) + size
+    return found
 
 
 def _show(outcome: Outcome, last: str) -> None:

@@ -10,6 +10,7 @@ from evensplit.cli.repair.scope import SCOPE_METAVAR, Scope, meant, parse_scope
 from evensplit.cli.usage import ending
 from evensplit.core.repair.edit import drop, is_known
 from evensplit.core.state.edits import scope_text
+from evensplit.core.text import counted
 
 
 @click.command(
@@ -38,8 +39,10 @@ def drop_command(
     gone = meant([scope], states_of(outcome, chosen))[0]
     name = scope_text(gone)
     in_those(outcome, chosen, lambda batch: is_known(batch.end, gone), lambda batch: drop(batch, gone, outcome.told))
+    offsets = sum(one.before for ones in outcome.found.values() for one in ones)
     outcome.notes.append(
         f"Take {name} out of the options of the query, too, unless it is to be read anew: what they still name of it "
-        "is read from its first offset"
+        f"is read from its first offset, which is up to {counted(offsets, 'offset')} more: the sink and the state of "
+        "the query get these records once more"
     )
     finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)

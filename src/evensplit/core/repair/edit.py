@@ -157,7 +157,7 @@ def drop(batch: OpenBatch, scope: Readable, told: Told) -> EnumeratorState:
     if not change.splits:
         raise EditRefused(
             f"without {scope_text(scope)}, no partition is left; expected something that the query goes on with. To "
-            "begin anew, start it with another checkpoint"
+            "read it anew, go back with `evensplit rewind --to earliest`, or start the query with another checkpoint"
         )
     earlier = tuple(edit.without(scope) for edit in batch.end.edits)
     return _edited(batch, change, told.edit(dropped=(scope,)), earlier)
