@@ -1,7 +1,8 @@
-"""The picture of the page of all queries: `python -m tools.pictures.pages`. Needs Chromium on PATH."""
+"""The pictures of the page of one query and of all: `python -m tools.pictures.pages`. Needs Chromium on PATH."""
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -9,7 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 from evensplit.core.model import Held, SplitId
 from evensplit.core.state.codec import encode
@@ -69,8 +70,36 @@ def queries() -> Recorder:
     return found
 
 
+def one_query() -> Recorder:
+    """A query over three clusters, of which one is away."""
+    found = Recorder()
+    script = orders({"eu-west": 18, "us-east": 24, "ap-south": 6}, query="orders", name="orders", readers=7)  # type: ignore[arg-type]
+    script.at_ms = round(time.time() * 1000) - 1000 * STEP_S * BATCHES - 5_000
+    for number in range(BATCHES):
+        script.write(new := 700 + round(400 * math.sin(number / 6)))
+        script.read(most := round(900 + 60 * math.sin(number / 4)))
+        if number > BATCHES - 4:
+            script.unreachable["ap-south"] = "no broker of ap-south-1:9092 answered within 10 s"
+        batch = script.batch(seconds=STEP_S, rows=42 * min(new, most))
+        took_ms = 9_000 + round(5_000 * math.sin(number / 6)) + number * 97 % 900
+        found.add(replace(batch, duration_ms=took_ms), encode(batch.end), heard_ms=script.at_ms + 4_000)
+    return found
+
+
+def take_one(browser: Browser) -> None:
+    """The page of one query, with the history of a partition beside it."""
+    recorder = one_query()
+    with Dashboard(recorder, port=0) as served:
+        page = browser.new_page(viewport={"width": 1380, "height": 1010}, locale="en-GB", timezone_id="UTC")
+        page.goto(served.url)
+        page.locator("a.cell").nth(1).click()
+        page.get_by_text("was discovered").first.wait_for()
+        page.evaluate("scrollTo(0, 0)")
+        page.screenshot(path=IMAGES / "dashboard.png")
+
+
 def main() -> None:
-    """Take the picture."""
+    """Take the pictures."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         sys.exit("There is no Chromium on PATH; Debian, Ubuntu: apt-get install chromium")
@@ -84,6 +113,7 @@ def main() -> None:
         page.goto(served.url)
         page.locator("time.ago").first.wait_for()
         page.screenshot(path=IMAGES / "dashboard-all.png", full_page=True)
+        take_one(browser)
         browser.close()
 
 
