@@ -33,13 +33,22 @@ BEGUN_MS = 1_699_920_000_000
 
 
 def states(cluster: str = "default", topic: str = "orders", servers: str = "host:9092") -> list[EnumeratorState]:
-    """The ends of these batches, of one topic with two partitions, over two readers."""
+    """The ends of these batches, of one topic with two partitions, over two readers.
+
+    The topic is the first one of a FakeKafka that calls itself as `cluster`.
+    """
     keys = [SplitId(cluster, topic, number) for number in (0, 1)]
+    kafka = FakeKafka(cluster)
+    topic_id = kafka.create_topic(topic)
     events: list[Event] = [
         BatchOpened(),
         ParallelismChanged(2),
         ClustersListed((ListedCluster(cluster, (servers,)),)),
-        PartitionsListed(cluster, tuple(ListedPartition(topic, key.partition, "id") for key in keys)),
+        PartitionsListed(
+            cluster,
+            tuple(ListedPartition(topic, key.partition, topic_id) for key in keys),
+            kafka_id=kafka.cluster_id,
+        ),
         OffsetsResolved(dict.fromkeys(keys, 0)),
         ReaderRegistered(0),
         ReaderRegistered(1),

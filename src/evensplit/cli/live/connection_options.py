@@ -126,10 +126,15 @@ def check_whose(
 
 def servers_of(stand: Stand, said: str | None) -> str:
     """`said`, or the servers in the checkpoint. Raises click.UsageError if it has none."""
-    servers = said or ",".join(stand.bootstrap_servers)
+    return servers_known(stand.cluster, stand.bootstrap_servers, said)
+
+
+def servers_known(cluster: str, known: Sequence[str], said: str | None) -> str:
+    """`said`, or those of `cluster` that are `known`. Raises click.UsageError if none are."""
+    servers = said or ",".join(known)
     if not servers:
         raise click.UsageError(
-            f"the checkpoint does not say where cluster {stand.cluster} is; expected --bootstrap-servers too"
+            f"the checkpoint does not say where cluster {cluster} is; expected --bootstrap-servers too"
         )
     return servers
 

@@ -9,8 +9,9 @@ import click
 from evensplit.checkpoint.edits import streams
 from evensplit.checkpoint.migration import Stand, some
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.live.connection_options import check_whose, kafka_options, logs_of, reaching, said_of, servers_of
-from evensplit.cli.live.log_ends import settings_of
+from evensplit.cli.live.connection_options import check_whose, kafka_options, reaching, said_of, servers_of
+from evensplit.cli.live.known_logs import ask_known
+from evensplit.cli.live.log_ends import connected, settings_of
 from evensplit.cli.repair.carry_out import (
     Outcome,
     begin,
@@ -35,7 +36,8 @@ from evensplit.core.repair.edit import OpenBatch, rewind
 from evensplit.core.repair.places import rewindable, targets_of_batch, within
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
-from evensplit.errors import EditRefused
+from evensplit.errors import ClusterError, EditRefused
+from evensplit.kafka.options.client import ClientSettings
 from evensplit.times import time_of
 
 ONLY_MAX = 20
@@ -156,7 +158,7 @@ def _targets(
         for stand in stands:
             of_one = [key for key in wanted if key.cluster == stand.cluster]
             at = settings_of(servers_of(stand, servers), options)
-            found.update(targets_of_cluster(stand.cluster, at, where.strategy, of_one, outcome.told.at_ms))
+            found.update(targets_of_cluster(batch.end, at, where.strategy, of_one, outcome.told.at_ms))
         silent = [str(key) for key in wanted if key not in found]
         if silent:
             outcome.obstacles.append(
@@ -169,7 +171,7 @@ def _targets(
     else:
         targets = targets_of_offsets(where, wanted)
     if servers:
-        _compare(outcome, source, stands, targets, servers, options)
+        _compare(outcome, batch.end, targets, settings_of(servers, options))
     else:
         outcome.notes.append(
             "The logs were not asked whether they still have these offsets; --bootstrap-servers asks them. Where they "
@@ -179,18 +181,19 @@ def _targets(
 
 
 def _compare(
-    outcome: Outcome,
-    source: str,
-    stands: Sequence[Stand],
-    targets: Mapping[SplitId, int],
-    servers: str,
-    options: Mapping[str, str],
+    outcome: Outcome, state: EnumeratorState, targets: Mapping[SplitId, int], settings: ClientSettings
 ) -> None:
     """Note which offsets the logs do not have any more."""
-    for stand in stands:
-        positions = {(key.topic, key.partition): at for key, at in targets.items() if key.cluster == stand.cluster}
-        notes: list[str] = []
-        for log in logs_of(stand, servers, options, notes, positions=positions) or ():
+    for cluster in dict.fromkeys(key.cluster for key in targets):
+        positions = {(key.topic, key.partition): at for key, at in targets.items() if key.cluster == cluster}
+        client = connected(cluster, settings)
+        try:
+            logs = ask_known(client, state, [SplitId(cluster, *key) for key in positions], settings)
+        except ClusterError as error:
+            outcome.notes.append(f"It is not known whether the logs still have these offsets: {error}")
+            continue
+        finally:
+            client.close()
+        for log in logs.beside(positions):
             if log.problem:
-                outcome.notes.append(f"{stand.cluster}/{log.topic}/{log.partition}: {log.problem}")
-        outcome.notes.extend(notes)
+                outcome.notes.append(f"{cluster}/{log.topic}/{log.partition}: {log.problem}")

@@ -10,10 +10,12 @@ from functools import partial
 import click
 
 from evensplit.checkpoint.edits import lines_of, streams
-from evensplit.checkpoint.migration import Stand, some
+from evensplit.checkpoint.migration import some
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.why import Wanted, parse_split
-from evensplit.cli.live.connection_options import kafka_options, logs_of, reaching, said_of, servers_of
+from evensplit.cli.live.connection_options import kafka_options, reaching, said_of, servers_known
+from evensplit.cli.live.known_logs import ask_known
+from evensplit.cli.live.log_ends import connected, settings_of
 from evensplit.cli.repair.carry_out import (
     Outcome,
     begin,
@@ -29,7 +31,7 @@ from evensplit.core.repair.edit import OpenBatch, skip
 from evensplit.core.repair.places import check_in_log, unread
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
-from evensplit.errors import EditRefused
+from evensplit.errors import ClusterError, EditRefused
 
 _RANGE = re.compile(r"(?P<first>[0-9]{1,19})(?:-(?P<last>[0-9]{1,19}))?", re.ASCII)
 NOW_MAX = 1_000_000
@@ -107,7 +109,7 @@ def skip_command(
         key = found.get(source)
         if key is None:
             return None
-        ask = partial(_log_end, batch, source, key, places.get(source), settings[source])
+        ask = partial(_ask, batch, key, places.get(source), settings[source])
         if wanted.first is None or wanted.last is None:
             first, to = unread(batch, key, ask())
         else:
@@ -164,18 +166,24 @@ class _LogUnknown(click.ClickException):
     """The cluster did not say where a log ends."""
 
 
-def _log_end(batch: OpenBatch, source: str, key: SplitId, servers: str | None, settings: Mapping[str, str]) -> int:
-    """The end of the log. Raises _LogUnknown if nobody says, and click.UsageError for options that cannot be."""
-    cluster = batch.end.clusters[key.cluster]
-    position = batch.end.splits[key].position or 0
-    stand = Stand(source, key.cluster, cluster.bootstrap_servers, {(key.topic, key.partition): position})
-    notes: list[str] = []
+def _ask(batch: OpenBatch, key: SplitId, said: str | None, options: Mapping[str, str]) -> int:
+    """The end of the log, by the servers that are `said` or those in the checkpoint.
+
+    Raises _LogUnknown if nobody says, EditRefused for another cluster, click.UsageError for options that cannot be.
+    """
     try:
-        place = servers_of(stand, servers)
+        servers = servers_known(key.cluster, batch.end.clusters[key.cluster].bootstrap_servers, said)
     except click.UsageError as error:
         raise _LogUnknown(error.message) from error
-    logs = logs_of(stand, place, settings, notes)
-    end = logs[0].end if logs else None
-    if end is None:
-        raise _LogUnknown("; ".join(notes) or f"the log of {key} is not known: its leader did not answer")
-    return end
+    settings = settings_of(servers, options)
+    client = connected(key.cluster, settings)
+    try:
+        logs = ask_known(client, batch.end, [key], settings)
+    except ClusterError as error:
+        raise _LogUnknown(f"its cluster did not answer: {error}") from error
+    finally:
+        client.close()
+    at = (key.topic, key.partition)
+    if at not in logs.ends:
+        raise _LogUnknown(f"the log of {key} is not known: its leader did not answer, or there is none")
+    return logs.ends[at]

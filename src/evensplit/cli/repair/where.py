@@ -11,7 +11,8 @@ import click
 
 from evensplit.checkpoint.checkpoint import Checkpoint
 from evensplit.checkpoint.migration import cluster_of, states_of
-from evensplit.cli.live.log_ends import ask_logs, connected, topics_of
+from evensplit.cli.live.known_logs import ask_known
+from evensplit.cli.live.log_ends import connected
 from evensplit.core.json_text import parse_json
 from evensplit.core.model import SplitId
 from evensplit.core.state.offset_strategies import (
@@ -154,13 +155,16 @@ def moment(strategy: Strategy, now_ms: int) -> int | None:
 
 
 def targets_of_cluster(
-    cluster: str, settings: ClientSettings, strategy: Strategy, wanted: Sequence[SplitId], now_ms: int
+    state: EnumeratorState, settings: ClientSettings, strategy: Strategy, wanted: Sequence[SplitId], now_ms: int
 ) -> dict[SplitId, int]:
-    """Where `strategy` leads in the logs of one cluster at `now_ms`. Raises ClusterError."""
-    keys = dict.fromkeys(((key.topic, key.partition) for key in wanted), 0)
+    """Where `strategy` leads at `now_ms` in the logs of `wanted`, at least one, all of one cluster.
+
+    Raises ClusterError, and EditRefused for another cluster than `state` knows.
+    """
+    cluster, keys = wanted[0].cluster, [(key.topic, key.partition) for key in wanted]
     client = connected(cluster, settings)
     try:
-        logs = ask_logs(client, topics_of(keys), keys)
+        logs = ask_known(client, state, wanted, settings)
         bounds = {
             key: Bounds(logs.begins[key], max(logs.begins[key], logs.ends[key]))
             for key in keys
