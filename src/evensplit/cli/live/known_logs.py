@@ -21,9 +21,16 @@ def ask_known(client: ClusterPort, state: EnumeratorState, keys: Sequence[SplitI
     logs = ask_logs(client, topics_of(positions), positions)
     known, found = state.clusters[keys[0].cluster], logs.listing.cluster_id
     if are_two_clusters(known.kafka_id, found):
+        servers = ", ".join(settings.bootstrap_servers)
         raise EditRefused(
-            f"cluster {known.id}: the bootstrap servers {', '.join(settings.bootstrap_servers)} lead to another Kafka cluster: expected cluster id "
+            f"cluster {known.id}: the bootstrap servers {servers} lead to another Kafka cluster: expected cluster id "
             f"{known.kafka_id}, found {found}. The offsets in the checkpoint mean nothing there; say "
             "--bootstrap-servers of the cluster that the query reads"
         )
     return logs
+
+
+def created_anew(state: EnumeratorState, logs: Logs, keys: Sequence[SplitId]) -> list[SplitId]:
+    """Those of `keys` whose topic is another one by now than `state` has positions in, under the same name."""
+    topic_ids = logs.listing.topic_ids
+    return [key for key in keys if state.splits[key].is_other(topic_ids.get((key.topic, key.partition), ""))]
