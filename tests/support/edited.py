@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from evensplit.checkpoint.checkpoint import read_checkpoint
@@ -60,6 +61,11 @@ def states(cluster: str = "default", topic: str = "orders", servers: str = "host
         found.append(state)
         events = [BatchOpened()]
     return [decode(encode(one)) for one in found]
+
+
+def both(one: EnumeratorState, other: EnumeratorState) -> EnumeratorState:
+    """One source that reads what two read."""
+    return replace(one, clusters={**one.clusters, **other.clusters}, splits={**one.splits, **other.splits})
 
 
 def lines(of: EnumeratorState) -> list[str]:

@@ -8,9 +8,9 @@ import pytest
 
 from evensplit.cli.live import log_ends
 from evensplit.testing.fake_kafka import FakeKafka
-from tests.support.checkpoints import contents
+from tests.support.checkpoints import checkpoint, contents
 from tests.support.commands import invoke
-from tests.support.edited import hourly, ours
+from tests.support.edited import both, hourly, lines, ours, positions, states
 
 
 @pytest.fixture
@@ -48,3 +48,42 @@ def test_another_kafka_cluster_is_not_believed(place: Path, kafka: FakeKafka, co
     assert contents(place) == before
     kafka.cluster_id = ""
     invoke(command[0], place, *command[1:])
+
+
+@pytest.mark.parametrize("what", ["orders/0:31", "orders/0"])
+def test_a_topic_that_was_created_anew_is_not_skipped_by_its_former_positions(
+    place: Path, kafka: FakeKafka, what: str
+) -> None:
+    kafka.recreate_topic("orders")
+    kafka.append("orders", 0, 60)
+    before = contents(place)
+    _, told = invoke("skip", place, what, "--yes", code=1)
+    assert "topic default/orders was created anew: the query begins at its first offset" in told
+    assert "Let it run one batch first, and skip then" in told
+    assert contents(place) == before
+
+
+@pytest.mark.parametrize("to", ["earliest", "group:billing", "batch:1", '{"orders":{"0":12}}', "2023-11-14T05:00:00Z"])
+def test_nor_is_it_rewound(place: Path, kafka: FakeKafka, to: str) -> None:
+    kafka.recreate_topic("orders")
+    kafka.append("orders", 0, 60)
+    _, told = invoke("rewind", place, "--to", to, "--bootstrap-servers", "h:1", "--yes", code=1)
+    assert "nothing goes back: topic default/orders was created anew, so its partitions stay where they are" in told
+    assert "the query begins at its first offset by itself" in told
+
+
+def test_what_is_not_new_goes_back_beside_it(tmp_path: Path, kafka: FakeKafka) -> None:
+    kafka.create_topic("returns")
+    kafka.add_partitions("returns", 2)
+    kafka.append("returns", 0, 40)
+    state = [both(one, other) for one, other in zip(states(), states(topic="returns"), strict=True)]
+    place = checkpoint(tmp_path / "x", *map(lines, state), committed=2)
+    shown, _ = invoke("rewind", place, "--to", "earliest", "--yes")
+    assert "Note: topic default/returns was created anew, so its partitions stay where they are" in shown
+    assert "2 partitions stay where they are" in shown
+    assert positions(place) == {
+        "default/orders/0": 0,
+        "default/orders/1": 7,
+        "default/returns/0": 30,
+        "default/returns/1": 25,
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,7 @@ from evensplit.checkpoint.checkpoint import read_checkpoint
 from evensplit.core.state.state import EnumeratorState
 from tests.support.checkpoints import checkpoint
 from tests.support.commands import invoke
-from tests.support.edited import lines, ours, positions, states
-
-
-def both(one: EnumeratorState, other: EnumeratorState) -> EnumeratorState:
-    """One source that reads what two read."""
-    return replace(one, clusters={**one.clusters, **other.clusters}, splits={**one.splits, **other.splits})
+from tests.support.edited import both, lines, ours, positions, states
 
 
 def place_of(where: Path, *sources: list[EnumeratorState]) -> Path:

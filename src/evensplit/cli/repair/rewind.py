@@ -23,11 +23,12 @@ from evensplit.cli.repair.carry_out import (
 )
 from evensplit.cli.repair.scope import SCOPE_METAVAR, Scope, meant, parse_scopes
 from evensplit.cli.repair.where import (
+    Aim,
     Where,
+    aim_by_cluster,
     kept_ends,
     moment,
     parse_where,
-    targets_of_cluster,
     targets_of_offsets,
 )
 from evensplit.cli.usage import ending
@@ -97,25 +98,30 @@ def rewind_command(
     sources = streams(outcome.checkpoint)
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
 
+    why: list[str] = []
+
     def make(source: str, batch: OpenBatch) -> EnumeratorState | None:
         wanted = within(rewindable(batch.end), these)
         if not wanted and len(sources) > 1:
             return None
-        targets = _targets(outcome, source, batch, where, wanted, places.get(source, ""), settings[source])
-        ahead = [key for key, to in targets.items() if (batch.end.splits[key].position or 0) > to]
-        if not ahead and len(sources) > 1:
+        aim = _aim(outcome, source, batch, where, wanted, places.get(source, ""), settings[source])
+        ahead = [key for key, to in aim.targets.items() if (batch.end.splits[key].position or 0) > to]
+        why.extend([*aim.stay.values(), *outcome.obstacles])
+        if not ahead and (why or len(sources) > 1):
             outcome.notes.append(f"Source {source} stays as it is: nothing of it is beyond the place to rewind to")
             return None
+        outcome.notes.extend(aim.stay.values())
         left = len(wanted) - len(ahead)
         if ahead and left:
             stay = "stays where it is" if left == 1 else "stay where they are"
             of_source = f" of source {source}" if len(sources) > 1 else ""
             outcome.notes.append(f"{counted(left, 'partition')}{of_source} {stay}")
-        return rewind(batch, targets, outcome.told)
+        return rewind(batch, aim.targets, outcome.told)
 
     make_edit(outcome, chosen, make)
     if not outcome.states:
-        raise EditRefused("nothing goes back: no partition is beyond the place to rewind to; see `evensplit offsets`")
+        said = "; ".join(dict.fromkeys(why)) or "no partition is beyond the place to rewind to; see `evensplit offsets`"
+        raise EditRefused(f"nothing goes back: {said}")
     finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)
 
 
@@ -138,7 +144,7 @@ def _meant(only: Sequence[Scope], states: Sequence[EnumeratorState]) -> list[Rea
     return these
 
 
-def _targets(
+def _aim(
     outcome: Outcome,
     source: str,
     batch: OpenBatch,
@@ -146,54 +152,56 @@ def _targets(
     wanted: Sequence[SplitId],
     servers: str,
     options: Mapping[str, str],
-) -> dict[SplitId, int]:
+) -> Aim:
     clusters = list(dict.fromkeys(key.cluster for key in wanted))
     stands = [Stand(source, name, batch.end.clusters[name].bootstrap_servers, {}) for name in clusters]
     check_whose(stands, {source: servers} if servers else {}, {source: options}, "--only")
+    aim = Aim()
     if where.strategy is not None:
-        found: dict[SplitId, int] = {}
         at_ms = moment(where.strategy, outcome.told.at_ms)
         if at_ms is not None:
             outcome.notes.append(f"--to {where.text} is {time_of(at_ms)} UTC, by the timestamps of records")
         for stand in stands:
             of_one = [key for key in wanted if key.cluster == stand.cluster]
             at = settings_of(servers_of(stand, servers), options)
-            found.update(targets_of_cluster(batch.end, at, where.strategy, of_one, outcome.told.at_ms))
-        silent = [str(key) for key in wanted if key not in found]
+            found = aim_by_cluster(batch.end, at, where.strategy, of_one, outcome.told.at_ms)
+            aim.targets.update(found.targets)
+            aim.stay.update(found.stay)
+        silent = [str(key) for key in wanted if key not in aim.targets and key not in aim.stay]
         if silent:
             outcome.obstacles.append(
                 f"the logs of {some(silent)} are not known, as leaders do not answer, or there are none; rewind the "
                 "others with --only"
             )
-        return found
+        return aim
     if where.batch is not None:
-        targets = targets_of_batch(where.batch, kept_ends(outcome.checkpoint, source), wanted)
+        aim.targets.update(targets_of_batch(where.batch, kept_ends(outcome.checkpoint, source), wanted))
     else:
-        targets = targets_of_offsets(where, wanted)
+        aim.targets.update(targets_of_offsets(where, wanted))
     if servers:
-        _compare(outcome, batch.end, targets, settings_of(servers, options))
+        _compare(outcome, batch.end, aim, settings_of(servers, options))
     else:
         outcome.notes.append(
             "The logs were not asked whether they still have these offsets; --bootstrap-servers asks them. Where they "
             "do not, the query says so when it starts, as failOnDataLoss has it"
         )
-    return targets
+    return aim
 
 
-def _compare(
-    outcome: Outcome, state: EnumeratorState, targets: Mapping[SplitId, int], settings: ClientSettings
-) -> None:
-    """Note which offsets the logs do not have any more."""
-    for cluster in dict.fromkeys(key.cluster for key in targets):
-        positions = {(key.topic, key.partition): at for key, at in targets.items() if key.cluster == cluster}
+def _compare(outcome: Outcome, state: EnumeratorState, aim: Aim, settings: ClientSettings) -> None:
+    """Note which offsets the logs do not have any more, and let stay what they are no logs of."""
+    for cluster in dict.fromkeys(key.cluster for key in aim.targets):
+        keys = [key for key in aim.targets if key.cluster == cluster]
         client = connected(cluster, settings)
         try:
-            logs = ask_known(client, state, [SplitId(cluster, *key) for key in positions], settings)
+            logs = ask_known(client, state, keys, settings)
         except ClusterError as error:
             outcome.notes.append(f"It is not known whether the logs still have these offsets: {error}")
             continue
         finally:
             client.close()
+        aim.keep_new(state, logs, keys)
+        positions = {(key.topic, key.partition): aim.targets[key] for key in keys if key in aim.targets}
         for log in logs.beside(positions):
             if log.problem:
                 outcome.notes.append(f"{cluster}/{log.topic}/{log.partition}: {log.problem}")

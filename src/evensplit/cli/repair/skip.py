@@ -14,7 +14,7 @@ from evensplit.checkpoint.migration import some
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.why import Wanted, parse_split
 from evensplit.cli.live.connection_options import kafka_options, reaching, said_of, servers_known
-from evensplit.cli.live.known_logs import ask_known
+from evensplit.cli.live.known_logs import ask_known, created_anew
 from evensplit.cli.live.log_ends import connected, settings_of
 from evensplit.cli.repair.carry_out import (
     Outcome,
@@ -169,7 +169,8 @@ class _LogUnknown(click.ClickException):
 def _ask(batch: OpenBatch, key: SplitId, said: str | None, options: Mapping[str, str]) -> int:
     """The end of the log, by the servers that are `said` or those in the checkpoint.
 
-    Raises _LogUnknown if nobody says, EditRefused for another cluster, click.UsageError for options that cannot be.
+    Raises _LogUnknown if nobody says, EditRefused for another cluster or topic, click.UsageError for options that
+    cannot be.
     """
     try:
         servers = servers_known(key.cluster, batch.end.clusters[key.cluster].bootstrap_servers, said)
@@ -183,6 +184,11 @@ def _ask(batch: OpenBatch, key: SplitId, said: str | None, options: Mapping[str,
         raise _LogUnknown(f"its cluster did not answer: {error}") from error
     finally:
         client.close()
+    if created_anew(batch.end, logs, [key]):
+        raise EditRefused(
+            f"topic {key.cluster}/{key.topic} was created anew: the query begins at its first offset, whatever is left "
+            "out of the former one, whose positions the checkpoint has. Let it run one batch first, and skip then"
+        )
     at = (key.topic, key.partition)
     if at not in logs.ends:
         raise _LogUnknown(f"the log of {key} is not known: its leader did not answer, or there is none")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
 from evensplit.checkpoint.checkpoint import Checkpoint
 from evensplit.checkpoint.migration import cluster_of, states_of
-from evensplit.cli.live.known_logs import ask_known
-from evensplit.cli.live.log_ends import connected
+from evensplit.cli.live.known_logs import ask_known, created_anew
+from evensplit.cli.live.log_ends import Logs, connected
 from evensplit.core.json_text import parse_json
 from evensplit.core.model import SplitId
 from evensplit.core.state.offset_strategies import (
@@ -154,17 +154,46 @@ def moment(strategy: Strategy, now_ms: int) -> int | None:
     return strategy.timestamp_ms if isinstance(strategy, AtTime) else None
 
 
-def targets_of_cluster(
+@dataclass(slots=True)
+class Aim:
+    """Where partitions are to go back to."""
+
+    targets: dict[SplitId, int] = field(default_factory=dict)
+    stay: dict[SplitId, str] = field(default_factory=dict)
+    """Those that stay where they are whatever `targets` would be -> why, a sentence that may be about several."""
+
+    def keep(self, keys: Sequence[SplitId], why: str) -> None:
+        """Let `keys` stay where they are."""
+        for key in keys:
+            self.targets.pop(key, None)
+            self.stay[key] = why
+
+    def keep_new(self, state: EnumeratorState, logs: Logs, keys: Sequence[SplitId]) -> None:
+        """Let those of `keys` stay where they are whose topics were created anew: their positions mean nothing."""
+        for key in created_anew(state, logs, keys):
+            self.keep(
+                [key],
+                f"topic {key.cluster}/{key.topic} was created anew, so its partitions stay where they are: the query "
+                "begins at its first offset by itself, as failOnDataLoss has it. To go back in the new topic, let it "
+                "run one batch first",
+            )
+
+
+def aim_by_cluster(
     state: EnumeratorState, settings: ClientSettings, strategy: Strategy, wanted: Sequence[SplitId], now_ms: int
-) -> dict[SplitId, int]:
+) -> Aim:
     """Where `strategy` leads at `now_ms` in the logs of `wanted`, at least one, all of one cluster.
+
+    Those in neither part have no log, as far as leaders answered.
 
     Raises ClusterError, and EditRefused for another cluster than `state` knows.
     """
-    cluster, keys = wanted[0].cluster, [(key.topic, key.partition) for key in wanted]
+    aim, cluster = Aim(), wanted[0].cluster
     client = connected(cluster, settings)
     try:
         logs = ask_known(client, state, wanted, settings)
+        aim.keep_new(state, logs, wanted)
+        keys = [(key.topic, key.partition) for key in wanted if key not in aim.stay]
         bounds = {
             key: Bounds(logs.begins[key], max(logs.begins[key], logs.ends[key]))
             for key in keys
@@ -177,4 +206,5 @@ def targets_of_cluster(
         )
     finally:
         client.close()
-    return {SplitId(cluster, *key): at for key, at in resolve(strategy, bounds, found).offsets.items()}
+    aim.targets.update((SplitId(cluster, *key), at) for key, at in resolve(strategy, bounds, found).offsets.items())
+    return aim
