@@ -23,7 +23,9 @@ def place(tmp_path: Path) -> Path:
 def kafka(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
     """The cluster that the commands ask."""
     cluster = hourly()
-    monkeypatch.setattr(log_ends, "ClusterClient", lambda *_: cluster)
+    monkeypatch.setattr(
+        log_ends, "ClusterClient", lambda _, settings: cluster.isolated() if settings.read_committed else cluster
+    )
     return cluster
 
 
@@ -87,3 +89,48 @@ def test_what_is_not_new_goes_back_beside_it(tmp_path: Path, kafka: FakeKafka) -
         "default/returns/0": 30,
         "default/returns/1": 25,
     }
+
+
+def test_an_open_transaction_before_the_range_is_pointed_out(place: Path, kafka: FakeKafka) -> None:
+    kafka.append("orders", 0, 3)
+    begun = kafka.begin_transaction("orders", 0)
+    kafka.append("orders", 0, 10)
+    shown, _ = invoke("skip", place, "orders/0:48-49")
+    assert begun == 43
+    assert (
+        "Note: From offset 43 on there is a transaction in default/orders/0 that is neither committed nor aborted yet. "
+        "A query with kafka.isolation.level=read_committed cannot read offsets 43 to 47 before the range "
+        "until it has ended: the batch fails again and again till then."
+    ) in " ".join(shown.split())
+    shown, _ = invoke("skip", place, "orders/0:43-49")
+    assert "The range is left out, also if that is committed later; a query with" in shown
+    assert "cannot read" not in shown
+    shown, _ = invoke("skip", place, "orders/0")
+    assert "also if that is committed later" in shown
+    assert "there is a transaction" not in invoke("skip", place, "orders/0:38-42")[0]
+    kafka.end_transaction("orders", 0, begun)
+    assert "there is a transaction" not in invoke("skip", place, "orders/0:48-49")[0]
+
+
+def test_the_end_of_the_log_is_that_with_open_transactions(place: Path, kafka: FakeKafka) -> None:
+    begun = kafka.begin_transaction("orders", 0)
+    kafka.append("orders", 0, 10)
+    invoke("skip", place, "orders/0:48-49", "--option", "kafka.isolation.level=read_committed")
+    assert "its log ends at offset 50" in invoke("skip", place, "orders/0:48-50", code=1)[1]
+    shown, _ = invoke("skip", place, "orders/0", "--yes")
+    assert positions(place)["default/orders/0"] == 50
+    assert f"From offset {begun} on" in shown
+
+
+def test_what_is_gone_before_the_range_is_pointed_out(place: Path, kafka: FakeKafka) -> None:
+    kafka.delete_records("orders", 0, 35)
+    shown, _ = invoke("skip", place, "orders/0:37-38")
+    assert (
+        "Note: The log of default/orders/0 begins at offset 35: offsets 30 to 34 before the range are gone "
+        "unread, and the query says so in this batch, as failOnDataLoss has it. To leave them out as well, skip "
+        "default/orders/0:30-38."
+    ) in " ".join(shown.split())
+    assert "gone unread" not in invoke("skip", place, "orders/0:30-38")[0]
+    assert "gone unread" not in invoke("skip", place, "orders/0:30-32")[0]
+    assert "offsets 30 to 31 before the range are gone" in invoke("skip", place, "orders/0:32-33")[0]
+    assert "gone unread" not in invoke("skip", place, "orders/0")[0]

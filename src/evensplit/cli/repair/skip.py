@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import click
@@ -28,7 +28,8 @@ from evensplit.cli.repair.carry_out import (
 from evensplit.cli.usage import ending
 from evensplit.core.model import SplitId
 from evensplit.core.repair.edit import OpenBatch, skip
-from evensplit.core.repair.places import check_in_log, unread
+from evensplit.core.repair.places import check_in_log, first_unread, unread
+from evensplit.core.state.offset_strategies import LATEST
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
 from evensplit.errors import ClusterError, EditRefused
@@ -109,14 +110,20 @@ def skip_command(
         key = found.get(source)
         if key is None:
             return None
+        log: _Log | None
         ask = partial(_ask, batch, key, places.get(source), settings[source])
         if wanted.first is None or wanted.last is None:
-            first, to = unread(batch, key, ask())
+            log = ask()
+            first, to = unread(batch, key, log.end)
         else:
             first, to = wanted.first, wanted.last + 1
-            if to > (batch.end.splits[key].position or 0):
-                _compare(outcome, key, to, ask)
-        return skip(batch, key, first, to, outcome.told)
+            log = _asked(outcome, ask) if to > (batch.end.splits[key].position or 0) else None
+        if log is not None:
+            check_in_log(key, to, log.end)
+        after = skip(batch, key, first, to, outcome.told)
+        if log is not None:
+            outcome.notes.extend(_beside(log, key, first_unread(batch, key), first, to))
+        return after
 
     make_edit(outcome, tuple(line for source in found for line in lines_of(outcome.checkpoint, source)), make)
     now = sum(one.now for ones in outcome.found.values() for one in ones)
@@ -149,25 +156,68 @@ def _splits(outcome: Outcome, wanted: Wanted, chosen: tuple[str, ...]) -> dict[s
     return there
 
 
-def _compare(outcome: Outcome, key: SplitId, to: int, ask: Callable[[], int]) -> None:
-    """Raise EditRefused if the log ends before `to`: the query would wait for offsets that it has passed."""
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """What the log has, as offsets: from `begin` to `end`, and decided up to `stable` (both exclusive)."""
+
+    begin: int
+    stable: int
+    end: int
+
+
+def _asked(outcome: Outcome, ask: Callable[[], _Log]) -> _Log | None:
+    """The log; None, and a note, if nobody says."""
     try:
-        end = ask()
+        return ask()
     except _LogUnknown as error:
         outcome.notes.append(
             f"It is not known whether the log goes so far: {error.message}. If it ends before, the query takes that "
             "for a loss"
         )
-        return
-    check_in_log(key, to, end)
+        return None
+
+
+def _beside(log: _Log, key: SplitId, begin: int, first: int, to: int) -> list[str]:
+    """What the log has to say of a batch that reads from `begin` to `first` and leaves out what comes up to `to`."""
+    notes: list[str] = []
+    kept = min(first, log.begin)
+    if begin < kept:
+        them, are = ("it", "is") if kept == begin + 1 else ("them", "are")
+        notes.append(
+            f"The log of {key} begins at offset {log.begin}: {_offsets(begin, kept)} before the range {are} gone "
+            f"unread, and the query says so in this batch, as failOnDataLoss has it. To leave {them} out as well, skip "
+            f"{key}:{begin}-{to - 1}"
+        )
+    if log.stable < min(to, log.end):
+        notes.append(_undecided(log, key, begin, first))
+    return notes
+
+
+def _undecided(log: _Log, key: SplitId, begin: int, first: int) -> str:
+    committed = "A query with kafka.isolation.level=read_committed"
+    said = f"From offset {log.stable} on there is a transaction in {key} that is neither committed nor aborted yet. "
+    if max(begin, log.stable) < first:
+        return (
+            f"{said}{committed} cannot read {_offsets(max(begin, log.stable), first)} before the range "
+            "until it has ended: the batch fails again and again till then. Wait for it, or end it "
+            "(kafka-transactions.sh), and skip then"
+        )
+    return (
+        f"{said}The range is left out, also if that is committed later; {committed[0].lower()}{committed[1:]} goes on "
+        "after it once it has ended"
+    )
+
+
+def _offsets(first: int, to: int) -> str:
+    return f"offset {first}" if to == first + 1 else f"offsets {first} to {to - 1}"
 
 
 class _LogUnknown(click.ClickException):
     """The cluster did not say where a log ends."""
 
 
-def _ask(batch: OpenBatch, key: SplitId, said: str | None, options: Mapping[str, str]) -> int:
-    """The end of the log, by the servers that are `said` or those in the checkpoint.
+def _ask(batch: OpenBatch, key: SplitId, said: str | None, options: Mapping[str, str]) -> _Log:
+    """The log, by the servers that are `said` or those in the checkpoint.
 
     Raises _LogUnknown if nobody says, EditRefused for another cluster or topic, click.UsageError for options that
     cannot be.
@@ -176,10 +226,14 @@ def _ask(batch: OpenBatch, key: SplitId, said: str | None, options: Mapping[str,
         servers = servers_known(key.cluster, batch.end.clusters[key.cluster].bootstrap_servers, said)
     except click.UsageError as error:
         raise _LogUnknown(error.message) from error
-    settings = settings_of(servers, options)
+    settings, at = replace(settings_of(servers, options), read_committed=True), (key.topic, key.partition)
     client = connected(key.cluster, settings)
     try:
         logs = ask_known(client, batch.end, [key], settings)
+        # What is appended meanwhile is not taken for undecided.
+        end, stable = (
+            client.list_offsets({at: LATEST}, complete=False, undecided=one).get(at) for one in (True, False)
+        )
     except ClusterError as error:
         raise _LogUnknown(f"its cluster did not answer: {error}") from error
     finally:
@@ -189,7 +243,6 @@ def _ask(batch: OpenBatch, key: SplitId, said: str | None, options: Mapping[str,
             f"topic {key.cluster}/{key.topic} was created anew: the query begins at its first offset, whatever is left "
             "out of the former one, whose positions the checkpoint has. Let it run one batch first, and skip then"
         )
-    at = (key.topic, key.partition)
-    if at not in logs.ends:
+    if end is None or stable is None or at not in logs.begins:
         raise _LogUnknown(f"the log of {key} is not known: its leader did not answer, or there is none")
-    return logs.ends[at]
+    return _Log(logs.begins[at], stable, end)

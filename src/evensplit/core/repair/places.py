@@ -56,12 +56,16 @@ def _is_new(former: Split | None, split: Split) -> bool:
     return former is None or former.position is None or former.is_other(split.topic_id)
 
 
+def first_unread(batch: OpenBatch, key: SplitId) -> int:
+    """The first offset of a known split that no batch before `batch` was to read."""
+    position = batch.end.splits[key].position or 0
+    return min([position, *(part.start for part in batch_ranges(batch.start, batch.end) if part.split == key)])
+
+
 def unread(batch: OpenBatch, key: SplitId, log_end: int) -> tuple[int, int]:
     """From the first unread offset of a known split to the end of its log. Raises EditRefused if that is nothing."""
-    split = batch.end.splits[key]
-    position = split.position or 0
+    split, begin = batch.end.splits[key], first_unread(batch, key)
     end = log_end if split.stop is None else min(log_end, split.stop)
-    begin = min([position, *(part.start for part in batch_ranges(batch.start, batch.end) if part.split == key)])
     if end <= begin:
         raise EditRefused(f"{key} has nothing unread: its log ends at offset {end}, and {begin} is the next one")
     return begin, end
