@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evensplit.cli.live import log_ends
+from evensplit.core.model import SplitId
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.checkpoints import checkpoint, contents
 from tests.support.commands import invoke
-from tests.support.edited import both, hourly, lines, ours, positions, states
+from tests.support.edited import both, hourly, lines, ours, positions, shown_rows, states
+
+KEY = SplitId("default", "orders", 0)
 
 
 @pytest.fixture
@@ -134,3 +139,79 @@ def test_what_is_gone_before_the_range_is_pointed_out(place: Path, kafka: FakeKa
     assert "gone unread" not in invoke("skip", place, "orders/0:30-32")[0]
     assert "offsets 30 to 31 before the range are gone" in invoke("skip", place, "orders/0:32-33")[0]
     assert "gone unread" not in invoke("skip", place, "orders/0")[0]
+
+
+def test_a_group_without_offsets_is_told(place: Path, kafka: FakeKafka) -> None:
+    _, told = invoke("rewind", place, "--to", "group:nobody", code=1)
+    assert (
+        "nothing goes back: group 'nobody' has no committed offsets for default/orders/0, default/orders/1: expected "
+        "a group that has read them"
+    ) in told
+    shown, _ = invoke("rewind", place, "--to", "group:billing", "--yes")
+    assert "Note: group 'billing' has no committed offsets for default/orders/1: " in shown
+    assert positions(place) == {"default/orders/0": 12, "default/orders/1": 25}
+
+
+def test_a_group_beyond_the_log_leads_nowhere(place: Path, kafka: FakeKafka) -> None:
+    kafka.commit("stale", "orders", 0, 90)
+    kafka.commit("stale", "orders", 1, 3)
+    shown, _ = invoke("rewind", place, "--to", "group:stale", "--yes")
+    assert positions(place) == {"default/orders/0": 30, "default/orders/1": 7}
+    assert (
+        "Note: default/orders/1: offsets 3 to 6 are not in its log any more, so it goes back to 7, where that" in shown
+    )
+
+
+@pytest.mark.parametrize("to", ['{"orders":{"0":12,"1":3}}', "batch:0"])
+def test_what_the_logs_do_not_have_is_not_counted_as_read_again(place: Path, kafka: FakeKafka, to: str) -> None:
+    kafka.delete_records("orders", 1, 20)
+    asked = ("rewind", place, "--to", to, "--bootstrap-servers", "h:1")
+    from_0 = 12 if "12" in to else 0
+    found = json.loads(invoke(*asked, "--format", "json")[0])
+    assert found["readAgain"] == 30 - from_0 + 25 - 20
+    assert [one["readAgain"] for one in found["sources"][0]["partitions"]] == [30 - from_0, 5]
+    shown, _ = invoke(*asked, "--yes")
+    assert f"so {30 - from_0 + 5} offsets are read again" in shown
+    first = 3 if "12" in to else 0
+    assert f"Note: default/orders/1: offsets {first} to 19 are not in its log any more, so it goes back to 20" in shown
+    assert "gone unread" not in shown
+    assert positions(place) == {"default/orders/0": from_0, "default/orders/1": 20}
+
+
+def test_a_log_that_begins_beyond_the_position_lets_it_stay(place: Path, kafka: FakeKafka) -> None:
+    kafka.delete_records("orders", 1, 28)
+    for to in ('{"orders":{"0":12,"1":3}}', "earliest"):
+        shown, _ = invoke("rewind", place, "--to", to, "--bootstrap-servers", "h:1")
+        assert (
+            "Note: default/orders/1 stays where it is: its log begins at offset 28, so offsets 25 to 27 are gone unread"
+        ) in shown
+        assert shown_rows(shown)[0][0] == "default/orders/0"
+    _, told = invoke("rewind", place, "--to", "earliest", "--only", "orders/1", code=1)
+    assert "nothing goes back: default/orders/1 stays where it is: its log begins at offset 28" in told
+    kafka.delete_records("orders", 0, 30)
+    _, told = invoke("rewind", place, "--to", '{"orders":{"0":12}}', "--bootstrap-servers", "h:1", code=1)
+    assert "default/orders/0 stays where it is: its log begins at offset 30, the next one to read" in told
+    kafka.delete_records("orders", 0, 31)
+    assert "so offset 30 is gone unread" in invoke("rewind", place, "--to", "earliest", code=1)[1]
+
+
+def test_many_logs_that_begin_later_are_counted(tmp_path: Path, kafka: FakeKafka) -> None:
+    kafka.add_partitions("orders", 9)
+    state = states()[2]
+    for number in range(9):
+        kafka.append("orders", number, 40)
+        kafka.delete_records("orders", number, 20)
+    many = {
+        (key := SplitId("default", "orders", number)): state.splits[KEY]._replace(id=key, position=30)
+        for number in range(9)
+    }
+    place = checkpoint(tmp_path / "x", lines(states()[0]), lines(replace(state, splits=many)), committed=1)
+    offsets = json.dumps({"orders": {str(number): 10 for number in range(9)}})
+    shown, _ = invoke("rewind", place, "--to", offsets, "--bootstrap-servers", "h:1")
+    assert shown.count("offsets 10 to 19 are not in its log any more") == 5
+    assert "Note: the same holds for 4 partitions more: as far back as the log reaches." in shown
+    for number in range(9):
+        kafka.delete_records("orders", number, 31 if number else 30)
+    shown, told = invoke("rewind", place, "--to", offsets, "--bootstrap-servers", "h:1", code=1)
+    assert told.count("offset 30 is gone unread") == 4
+    assert "the same holds for 4 partitions more: the log begins too late" in told

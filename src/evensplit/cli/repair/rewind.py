@@ -110,7 +110,7 @@ def rewind_command(
         if not ahead and (why or len(sources) > 1):
             outcome.notes.append(f"Source {source} stays as it is: nothing of it is beyond the place to rewind to")
             return None
-        outcome.notes.extend(aim.stay.values())
+        outcome.notes.extend([*aim.notes, *aim.stay.values()])
         left = len(wanted) - len(ahead)
         if ahead and left:
             stay = "stays where it is" if left == 1 else "stay where they are"
@@ -167,6 +167,7 @@ def _aim(
             found = aim_by_cluster(batch.end, at, where.strategy, of_one, outcome.told.at_ms)
             aim.targets.update(found.targets)
             aim.stay.update(found.stay)
+            aim.notes.extend(found.notes)
         silent = [str(key) for key in wanted if key not in aim.targets and key not in aim.stay]
         if silent:
             outcome.obstacles.append(
@@ -189,7 +190,7 @@ def _aim(
 
 
 def _compare(outcome: Outcome, state: EnumeratorState, aim: Aim, settings: ClientSettings) -> None:
-    """Note which offsets the logs do not have any more, and let stay what they are no logs of."""
+    """Let partitions go back only as far as the logs have something that is still of the same topic."""
     for cluster in dict.fromkeys(key.cluster for key in aim.targets):
         keys = [key for key in aim.targets if key.cluster == cluster]
         client = connected(cluster, settings)
@@ -201,6 +202,7 @@ def _compare(outcome: Outcome, state: EnumeratorState, aim: Aim, settings: Clien
         finally:
             client.close()
         aim.keep_new(state, logs, keys)
+        aim.draw_in(state, logs, [key for key in keys if key in aim.targets])
         positions = {(key.topic, key.partition): aim.targets[key] for key in keys if key in aim.targets}
         for log in logs.beside(positions):
             if log.problem:

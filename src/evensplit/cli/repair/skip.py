@@ -28,7 +28,7 @@ from evensplit.cli.repair.carry_out import (
 from evensplit.cli.usage import ending
 from evensplit.core.model import SplitId
 from evensplit.core.repair.edit import OpenBatch, skip
-from evensplit.core.repair.places import check_in_log, first_unread, unread
+from evensplit.core.repair.places import check_in_log, first_unread, offsets_text, unread
 from evensplit.core.state.offset_strategies import LATEST
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted
@@ -184,7 +184,7 @@ def _beside(log: _Log, key: SplitId, begin: int, first: int, to: int) -> list[st
     if begin < kept:
         them, are = ("it", "is") if kept == begin + 1 else ("them", "are")
         notes.append(
-            f"The log of {key} begins at offset {log.begin}: {_offsets(begin, kept)} before the range {are} gone "
+            f"The log of {key} begins at offset {log.begin}: {offsets_text(begin, kept)} before the range {are} gone "
             f"unread, and the query says so in this batch, as failOnDataLoss has it. To leave {them} out as well, skip "
             f"{key}:{begin}-{to - 1}"
         )
@@ -198,7 +198,7 @@ def _undecided(log: _Log, key: SplitId, begin: int, first: int) -> str:
     said = f"From offset {log.stable} on there is a transaction in {key} that is neither committed nor aborted yet. "
     if max(begin, log.stable) < first:
         return (
-            f"{said}{committed} cannot read {_offsets(max(begin, log.stable), first)} before the range "
+            f"{said}{committed} cannot read {offsets_text(max(begin, log.stable), first)} before the range "
             "until it has ended: the batch fails again and again till then. Wait for it, or end it "
             "(kafka-transactions.sh), and skip then"
         )
@@ -206,10 +206,6 @@ def _undecided(log: _Log, key: SplitId, begin: int, first: int) -> str:
         f"{said}The range is left out, also if that is committed later; {committed[0].lower()}{committed[1:]} goes on "
         "after it once it has ended"
     )
-
-
-def _offsets(first: int, to: int) -> str:
-    return f"offset {first}" if to == first + 1 else f"offsets {first} to {to - 1}"
 
 
 class _LogUnknown(click.ClickException):

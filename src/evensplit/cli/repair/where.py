@@ -10,11 +10,12 @@ from pathlib import Path
 import click
 
 from evensplit.checkpoint.checkpoint import Checkpoint
-from evensplit.checkpoint.migration import cluster_of, states_of
+from evensplit.checkpoint.migration import cluster_of, some, states_of
 from evensplit.cli.live.known_logs import ask_known, created_anew
 from evensplit.cli.live.log_ends import Logs, connected
 from evensplit.core.json_text import parse_json
 from evensplit.core.model import SplitId
+from evensplit.core.repair.places import offsets_text
 from evensplit.core.state.offset_strategies import (
     Ago,
     AtTime,
@@ -46,6 +47,8 @@ OLDEST_MS = 1_000_000_000_000
 """Of 2001. A smaller number is one of seconds, or a mistake; no Kafka has older records."""
 SAID_CHARACTERS_MAX = 200
 """Offsets in a longer text are only counted in the record of the edit: that is part of each later batch's offsets."""
+SHOWN_MAX = 5
+"""Of more partitions that are to be told something, the rest are counted."""
 _BATCH = re.compile(r"batch:([0-9]{1,18})", re.ASCII)
 
 
@@ -162,6 +165,9 @@ class Aim:
     stay: dict[SplitId, str] = field(default_factory=dict)
     """Those that stay where they are whatever `targets` would be -> why, a sentence that may be about several."""
 
+    notes: list[str] = field(default_factory=list)
+    """What else one should know, a sentence each."""
+
     def keep(self, keys: Sequence[SplitId], why: str) -> None:
         """Let `keys` stay where they are."""
         for key in keys:
@@ -177,6 +183,37 @@ class Aim:
                 "begins at its first offset by itself, as failOnDataLoss has it. To go back in the new topic, let it "
                 "run one batch first",
             )
+
+    def draw_in(self, state: EnumeratorState, logs: Logs, keys: Sequence[SplitId]) -> None:
+        """Let those of `keys` go back no further than their logs begin; they stay if that is not back."""
+        drawn: list[str] = []
+        beyond: dict[SplitId, str] = {}
+        for key in keys:
+            begin, at = logs.begins.get((key.topic, key.partition), 0), state.splits[key].position or 0
+            to = self.targets.get(key, begin)
+            if begin > at and to <= begin:
+                beyond[key] = (
+                    f"{key} stays where it is: its log begins at offset {begin}, so {_are(at, begin)} gone unread, "
+                    "which the query says when it starts, as failOnDataLoss has it"
+                )
+            elif begin == at and to < begin:
+                beyond[key] = f"{key} stays where it is: its log begins at offset {begin}, the next one to read"
+            elif to < begin:
+                self.targets[key] = begin
+                drawn.append(
+                    f"{key}: {_are(to, begin)} not in its log any more, so it goes back to {begin}, where that begins"
+                )
+        self.notes.extend(drawn[:SHOWN_MAX])
+        if len(drawn) > SHOWN_MAX:
+            more = counted(len(drawn) - SHOWN_MAX, "partition")
+            self.notes.append(f"the same holds for {more} more: as far back as the log reaches")
+        rest = f"the same holds for {counted(len(beyond) - SHOWN_MAX, 'partition')} more: the log begins too late"
+        for number, (key, why) in enumerate(beyond.items()):
+            self.keep([key], why if number < SHOWN_MAX else rest)
+
+
+def _are(first: int, to: int) -> str:
+    return f"{offsets_text(first, to)} {'is' if to == first + 1 else 'are'}"
 
 
 def aim_by_cluster(
@@ -206,5 +243,17 @@ def aim_by_cluster(
         )
     finally:
         client.close()
-    aim.targets.update((SplitId(cluster, *key), at) for key, at in resolve(strategy, bounds, found).offsets.items())
+    resolved = resolve(strategy, bounds, found)
+    aim.targets.update((SplitId(cluster, *key), at) for key, at in resolved.offsets.items())
+    # What a group has committed and the log has no more: the place is before that.
+    aim.targets.update((SplitId(cluster, *key), at) for key, at in resolved.out_of_range.items())
+    if isinstance(strategy, Committed):
+        without = [SplitId(cluster, *key) for key in bounds if key not in found.committed[strategy.group]]
+        if without:
+            aim.keep(
+                without,
+                f"group {strategy.group!r} has no committed offsets for {some([*map(str, without)])}: expected a group "
+                "that has read them",
+            )
+    aim.draw_in(state, logs, list(aim.targets))
     return aim
