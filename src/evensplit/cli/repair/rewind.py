@@ -98,13 +98,15 @@ def rewind_command(
     sources = streams(outcome.checkpoint)
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
 
-    why: list[str] = []
+    meant = _offsets_meant(outcome, where, these, chosen)
+    why = [*outcome.notes]
 
     def make(source: str, batch: OpenBatch) -> EnumeratorState | None:
         wanted = within(rewindable(batch.end), these)
         if not wanted and len(sources) > 1:
             return None
-        aim = _aim(outcome, source, batch, where, wanted, places.get(source, ""), settings[source])
+        aim = Aim(dict(meant.get(source, {})))
+        _take_aim(outcome, aim, source, batch, where, wanted, places.get(source, ""), settings[source])
         ahead = [key for key, to in aim.targets.items() if (batch.end.splits[key].position or 0) > to]
         why.extend([*aim.stay.values(), *outcome.obstacles])
         if not ahead and (why or len(sources) > 1):
@@ -144,19 +146,37 @@ def _meant(only: Sequence[Scope], states: Sequence[EnumeratorState]) -> list[Rea
     return these
 
 
-def _aim(
+def _offsets_meant(
+    outcome: Outcome, where: Where, only: Sequence[Readable], chosen: Sequence[str]
+) -> Mapping[str, Mapping[SplitId, int]]:
+    """Source -> where the offsets that were said lead, and a note of what is left out. Raises EditRefused."""
+    read = {source: rewindable(state) for source, state in outcome.checkpoint.newest.ours.items()}
+    wanted = {source: within(keys, only) for source, keys in read.items() if not chosen or source in chosen}
+    found = targets_of_offsets(where.offsets or (), read, wanted)
+    may_be = frozenset(key for source in wanted for key in read[source])
+    for option, keys in (
+        ("--only", [str(key) for key in found.left_out if key in may_be]),
+        ("--source", [str(key) for key in found.left_out if key not in may_be]),
+    ):
+        if keys:
+            outcome.notes.append(f"{option} leaves out {some(keys)}")
+    return found.targets
+
+
+def _take_aim(
     outcome: Outcome,
+    aim: Aim,
     source: str,
     batch: OpenBatch,
     where: Where,
     wanted: Sequence[SplitId],
     servers: str,
     options: Mapping[str, str],
-) -> Aim:
-    clusters = list(dict.fromkeys(key.cluster for key in wanted))
+) -> None:
+    """Fill in where `wanted` are to go back to; offsets that were said are in `aim` already."""
+    clusters = list(dict.fromkeys(key.cluster for key in (wanted if where.offsets is None else aim.targets)))
     stands = [Stand(source, name, batch.end.clusters[name].bootstrap_servers, {}) for name in clusters]
     check_whose(stands, {source: servers} if servers else {}, {source: options}, "--only")
-    aim = Aim()
     if where.strategy is not None:
         at_ms = moment(where.strategy, outcome.told.at_ms)
         if at_ms is not None:
@@ -174,11 +194,9 @@ def _aim(
                 f"the logs of {some(silent)} are not known, as leaders do not answer, or there are none; rewind the "
                 "others with --only"
             )
-        return aim
+        return
     if where.batch is not None:
         aim.targets.update(targets_of_batch(where.batch, kept_ends(outcome.checkpoint, source), wanted))
-    else:
-        aim.targets.update(targets_of_offsets(where, wanted))
     if servers:
         _compare(outcome, batch.end, aim, settings_of(servers, options))
     else:
@@ -186,7 +204,6 @@ def _aim(
             "The logs were not asked whether they still have these offsets; --bootstrap-servers asks them. Where they "
             "do not, the query says so when it starts, as failOnDataLoss has it"
         )
-    return aim
 
 
 def _compare(outcome: Outcome, state: EnumeratorState, aim: Aim, settings: ClientSettings) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,7 +32,7 @@ from evensplit.core.state.offset_strategies import (
 )
 from evensplit.core.state.spark_offsets import parse_positions
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import counted, short
+from evensplit.core.text import counted, expected_of, short
 from evensplit.errors import EditRefused
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.options.option import duration_ms
@@ -49,23 +50,38 @@ SAID_CHARACTERS_MAX = 200
 """Offsets in a longer text are only counted in the record of the edit: that is part of each later batch's offsets."""
 SHOWN_MAX = 5
 """Of more partitions that are to be told something, the rest are counted."""
+_LABELLED = re.compile(r"[^\t{]+\t *\{")
+"""A line that says of which cluster it is."""
 _BATCH = re.compile(r"batch:([0-9]{1,18})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """Offsets of one cluster, as they were said. `source`, `cluster`: empty if that was not said."""
+
+    source: str
+    cluster: str
+    positions: Mapping[TopicPartition, int]
+
+    def is_about(self, source: str, key: SplitId) -> bool:
+        """Whether that source and cluster may be meant."""
+        return self.source in ("", source) and self.cluster in ("", key.cluster)
+
+
+@dataclass(frozen=True, slots=True)
 class Where:
-    """One of the three: what clusters are asked for, offsets of each cluster (empty: of the only one), or a batch."""
+    """One of the three: what clusters are asked for, offsets, or a batch."""
 
     text: str
     strategy: Strategy | None = None
-    offsets: Mapping[str, Mapping[TopicPartition, int]] | None = None
+    offsets: tuple[Said, ...] | None = None
     batch: int | None = None
 
     def __str__(self) -> str:
         """As it was said, for the state of the query: many offsets are counted."""
         if self.offsets is None or len(self.text) <= SAID_CHARACTERS_MAX:
             return self.text
-        return f"{{offsets of {counted(sum(map(len, self.offsets.values())), 'partition')}}}"
+        return f"{{offsets of {counted(sum(len(one.positions) for one in self.offsets), 'partition')}}}"
 
 
 def parse_where(context: click.Context, parameter: click.Parameter, text: str) -> Where:
@@ -94,27 +110,15 @@ def parse_where(context: click.Context, parameter: click.Parameter, text: str) -
     return Where(text, AtTime(at_ms, "latest"))
 
 
-def _offsets(word: str) -> Mapping[str, Mapping[TopicPartition, int]]:
+def _offsets(word: str) -> tuple[Said, ...]:
+    """Offsets in one of the forms that `evensplit offsets` prints."""
     if word.startswith("file:"):
         path = Path(word.removeprefix("file:").replace("///", "/", 1))
         try:
-            word = path.read_text()
+            word = path.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
             raise click.BadParameter(f"{path} cannot be read: {error}; expected a file with offsets") from None
-    try:
-        document = parse_json(word)
-    except ValueError as error:
-        raise click.BadParameter(f"{short(word, 60)} is not JSON ({error}); {EXPECTED}") from None
-    positions = parse_positions(document)
-    if positions is not None:
-        return {"": positions}
-    found: dict[str, Mapping[TopicPartition, int]] = {}
-    for cluster, part in document.items() if isinstance(document, dict) else ():
-        of_one = parse_positions(part)
-        if of_one is None:
-            found = {}
-            break
-        found[cluster] = of_one
+    found = _of_lines(word.splitlines()) if _LABELLED.match(word) else _of_document(_json(word, short(word, 60)))
     if not found:
         raise click.BadParameter(
             f"{short(word, 60)} has no offsets; {EXPECTED}. With several clusters: "
@@ -123,24 +127,103 @@ def _offsets(word: str) -> Mapping[str, Mapping[TopicPartition, int]]:
     return found
 
 
-def targets_of_offsets(where: Where, wanted: Sequence[SplitId]) -> dict[SplitId, int]:
-    """The targets by offsets. Raises EditRefused for those of what is not among `wanted`, or of an unclear cluster."""
-    found: dict[SplitId, int] = {}
-    clusters = sorted({key.cluster for key in wanted})
-    for name, positions in (where.offsets or {}).items():
-        if not name and len(clusters) != 1:
-            raise EditRefused(
-                f"the offsets name no cluster, and there are several: {', '.join(clusters)}. Say --only CLUSTER, or "
-                'give them as {"CLUSTER":{"TOPIC":{"0":120}}}'
-            )
-        found.update((SplitId(name or clusters[0], *key), at) for key, at in positions.items())
-    known = frozenset(wanted)
-    strange = [str(key) for key in sorted(found) if key not in known]
+def _json(text: str, where: str) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{where} is not JSON ({error}); {EXPECTED}") from None
+
+
+def _of_lines(rows: Sequence[str]) -> tuple[Said, ...]:
+    """Lines that begin with a cluster, or a source and a cluster, and a tab."""
+    found: list[Said] = []
+    for number, row in enumerate(rows, start=1):
+        name, _, text = row.partition("\t")
+        document = _json(text, f"line {number}") if _LABELLED.match(row) else None
+        positions = parse_positions(document)
+        if positions is None and document != {}:
+            raise click.BadParameter(f"line {number} has no offsets: {short(row, 60)}; {EXPECTED}")
+        if positions:
+            source, _, cluster = name.rpartition("/")
+            found.append(Said(source, cluster, positions))
+    return tuple(found)
+
+
+def _of_document(document: Any) -> tuple[Said, ...]:
+    """Of one cluster; by cluster; or all that `--format json` prints. Empty: it has another form."""
+    positions = parse_positions(document)
+    if positions is not None:
+        return (Said("", "", positions),)
+    if not isinstance(document, dict):
+        return ()
+    parts = [("", cluster, part) for cluster, part in document.items()]
+    if isinstance(document.get("sources"), list):
+        rows = [row for row in document["sources"] if isinstance(row, dict) and row.get("positions") != {}]
+        parts = [(str(row.get("source", "")), str(row.get("cluster", "")), row.get("positions")) for row in rows]
+    found = [(source, cluster, parse_positions(part)) for source, cluster, part in parts]
+    if any(of_one is None for _, _, of_one in found):
+        return ()
+    return tuple(Said(source, cluster, of_one) for source, cluster, of_one in found if of_one)
+
+
+@dataclass(slots=True)
+class Meant:
+    """What offsets are of. `targets`: by source. `left_out`: read, but not by what a command was told to edit."""
+
+    targets: dict[str, dict[SplitId, int]] = field(default_factory=dict)
+    left_out: list[SplitId] = field(default_factory=list)
+
+
+def targets_of_offsets(
+    offsets: Sequence[Said], read: Mapping[str, Sequence[SplitId]], wanted: Mapping[str, Sequence[SplitId]]
+) -> Meant:
+    """Which partitions `offsets` are of: without a cluster, those of the only one in `wanted` that has such a one.
+
+    Args:
+        read: source -> all that it reads.
+        wanted: source -> what of that may go back.
+
+    Raises EditRefused for what no source reads, or is in several clusters.
+    """
+    found = Meant({source: {} for source in wanted})
+    unclear: dict[str, list[str]] = {}
+    strange: list[str] = []
+    there, editable = _by_name(read), _by_name(wanted)
+    clusters = {key.cluster for keys in read.values() for key in keys}
+    for said in offsets:
+        if said.source and said.source not in read:
+            raise EditRefused(f"the offsets name source {said.source}; expected {expected_of(list(read))}")
+        for name, at in said.positions.items():
+            ones = [one for one in editable.get(name, ()) if said.is_about(*one)]
+            if len(of := sorted({key.cluster for _, key in ones})) > 1:
+                unclear["{}/{}".format(*name)] = of
+            for source, key in ones:
+                found.targets[source][key] = at
+            others = [key for source, key in there.get(name, ()) if said.is_about(source, key)]
+            if not others:
+                cluster = said.cluster or (min(clusters) if len(clusters) == 1 else "")
+                strange.append("/".join(map(str, (*([cluster] if cluster else ()), *name))))
+            elif not ones:
+                found.left_out.extend(dict.fromkeys(others))
     if strange:
         raise EditRefused(
-            f"the offsets name what the query does not read: {', '.join(strange[:5])}"
-            f"{f', … {len(strange)} in all' if len(strange) > 5 else ''}; expected some of its partitions"
+            f"the offsets name what the query does not read: {some(strange)}; expected some of its partitions"
         )
+    if unclear:
+        split, of = next(iter(unclear.items()))
+        raise EditRefused(
+            f"the offsets name no cluster, and {split} is in several: {', '.join(of)}. Say --only CLUSTER, or give "
+            'them as {"CLUSTER":{"TOPIC":{"0":120}}}'
+        )
+    return found
+
+
+def _by_name(keys: Mapping[str, Sequence[SplitId]]) -> dict[TopicPartition, list[tuple[str, SplitId]]]:
+    """Topic and partition -> the sources that have such a one, and in which cluster."""
+    found: dict[TopicPartition, list[tuple[str, SplitId]]] = {}
+    for source, ones in keys.items():
+        for key in ones:
+            found.setdefault((key.topic, key.partition), []).append((source, key))
     return found
 
 
