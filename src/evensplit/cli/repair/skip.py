@@ -183,10 +183,11 @@ def _beside(log: _Log, key: SplitId, begin: int, first: int, to: int) -> list[st
     kept = min(first, log.begin)
     if begin < kept:
         them, are = ("it", "is") if kept == begin + 1 else ("them", "are")
+        alone = f", skip {key}:{begin}-{kept - 1} first, and this range when the query has run"
+        cure = f" as well, skip {key}:{begin}-{to - 1}" if kept == first else alone
         notes.append(
             f"The log of {key} begins at offset {log.begin}: {offsets_text(begin, kept)} before the range {are} gone "
-            f"unread, and the query says so in this batch, as failOnDataLoss has it. To leave {them} out as well, skip "
-            f"{key}:{begin}-{to - 1}"
+            f"unread, and the query says so in this batch, as failOnDataLoss has it. To leave {them} out{cure}"
         )
     if log.stable < min(to, log.end):
         notes.append(_undecided(log, key, begin, first))
