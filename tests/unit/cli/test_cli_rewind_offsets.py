@@ -109,7 +109,9 @@ def test_what_only_leaves_out_is_told(tmp_path: Path) -> None:
     assert positions(place)["west/orders/0"] == 7
     assert positions(place)["east/orders/0"] == 30
     _, told = invoke("rewind", place, "--to", '{"east":{"orders":{"0":12}}}', "--only", "west", code=1)
-    assert "nothing goes back: --only leaves out east/orders/0" in told
+    assert "nothing goes back: --only leaves out east/orders/0 ES-406" in told
+    _, told = invoke("rewind", place, "--to", text.replace("7", "99"), "--only", "west", code=1)
+    assert "east/orders/1; no other partition is beyond the place to rewind to" in told
     _, told = invoke("rewind", place, "--to", '{"east":{"orders":{"9":12}}}', "--only", "west", code=1)
     assert "does not read: east/orders/9" in told
 

@@ -97,7 +97,6 @@ def rewind_command(
     these = _meant(only, states_of(outcome, chosen))
     sources = streams(outcome.checkpoint)
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
-
     meant = _offsets_meant(outcome, where, these, chosen)
     why = [*outcome.notes]
 
@@ -109,6 +108,8 @@ def rewind_command(
         _take_aim(outcome, aim, source, batch, where, wanted, places.get(source, ""), settings[source])
         ahead = [key for key, to in aim.targets.items() if (batch.end.splits[key].position or 0) > to]
         why.extend([*aim.stay.values(), *outcome.obstacles])
+        if why and aim.targets and not ahead:
+            why.append("no other partition is beyond the place to rewind to")
         if not ahead and (why or len(sources) > 1):
             outcome.notes.append(f"Source {source} stays as it is: nothing of it is beyond the place to rewind to")
             return None
