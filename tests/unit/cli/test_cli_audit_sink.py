@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -131,7 +132,11 @@ def test_only_what_sparks_log_names_counts(tmp_path: Path, kept: Path) -> None:
     assert (report["files"], report["well"]) == (1, True)
     assert report["notes"] == [f"{log} names 1 file that is not there"]
     (log / "11").write_text("v2\n")
-    assert "has version 'v2'; expected v1" in invoke("audit", "sink", place, "--checkpoint", kept, code=2)[1]
+    assert "has version 'v2'; expected v1" in invoke("audit", "sink", place, "--checkpoint", kept, code=1)[1]
+    for damaged in ("", "v1\n{", "v1\n{}", "v1\n5"):
+        (log / "11").write_text(damaged)
+        said = invoke("audit", "sink", place, "--checkpoint", kept, code=1)[1]
+        assert said.startswith(f"Error: {log / '11'} ")
 
 
 def test_csv_json_and_partitions_as_directories(tmp_path: Path, kept: Path) -> None:
@@ -152,7 +157,26 @@ def test_csv_json_and_partitions_as_directories(tmp_path: Path, kept: Path) -> N
         pq.write_table(table(of).select(["offset"]), at)
     assert audit(tree, kept)[0]["well"]
     (csv / "part-0.csv").write_text("t,0,1\n")
-    assert "needs a line with the names" in invoke("audit", "sink", csv, "--checkpoint", kept, code=2)[1]
+    assert "needs a line with the names" in invoke("audit", "sink", csv, "--checkpoint", kept, code=1)[1]
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
+def test_empty_files_are_passed_over(tmp_path: Path, kept: Path, kind: str) -> None:
+    """Spark writes one for a batch that reads nothing, as the first one after an edit."""
+    place = tmp_path / "sink"
+    put(place / "part-0.parquet", WHOLE)
+    if kind != "parquet":
+        found = pq.read_table(place / "part-0.parquet").drop_columns("value")
+        (place / "part-0.parquet").unlink()
+        if kind == "csv":
+            pyarrow.csv.write_csv(found, place / "part-0.csv")
+        else:
+            (place / "part-0.json").write_text("\n".join(map(json.dumps, found.to_pylist())))
+        (place / f"part-1.{kind}.gz").write_bytes(gzip.compress(b""))
+    (place / f"part-2.{kind}").touch()
+    report, _ = audit(place, kept)
+    assert (report["well"], report["files"], report["rows"]) == (True, 1, len(WHOLE))
+    assert [one["fault"] for one in audit(place / f"part-2.{kind}", kept, code=1)[0]["ranges"]] == ["not known"] * 3
 
 
 def test_rows_without_an_offset_are_told(tmp_path: Path, kept: Path) -> None:
@@ -261,7 +285,6 @@ def test_a_topic_that_is_gone(tmp_path: Path, kept: Path, monkeypatch: pytest.Mo
             ),
             "--option kafka.sasl.jaas.config can be for one cluster only",
         ),
-        (("--files", "csv"), "cannot be read as csv"),
     ],
 )
 def test_wrong_use(tmp_path: Path, kept: Path, options: tuple[str, ...], told: str) -> None:
@@ -272,33 +295,35 @@ def test_wrong_use(tmp_path: Path, kept: Path, options: tuple[str, ...], told: s
 
 
 @pytest.mark.parametrize(
-    "names, told",
+    "names, code, told",
     [
-        ((), "has no files of a sink"),
-        (("_delta_log/0.json", "a.parquet"), "is a Delta table"),
-        (("metadata/1.metadata.json", "data/a.parquet"), "is an Iceberg table"),
-        ((".hoodie/x", "a.parquet"), "is a Hudi table"),
-        (("a.parquet", "b.csv"), "files of several formats (csv, parquet); expected --files"),
-        (("a", "b"), "no file whose name says its format"),
-        (("a.parquet",), "cannot be read as parquet"),
+        ((), 1, "has no files of a sink"),
+        (("_delta_log/0.json", "a.parquet"), 1, "is a Delta table"),
+        (("metadata/1.metadata.json", "data/a.parquet"), 1, "is an Iceberg table"),
+        ((".hoodie/x", "a.parquet"), 1, "is a Hudi table"),
+        (("a.parquet", "b.csv"), 2, "files of several formats (csv, parquet); expected --files"),
+        (("a", "b"), 2, "no file whose name says its format"),
+        (("a.parquet",), 1, "cannot be read as parquet"),
     ],
 )
-def test_what_is_no_sink(tmp_path: Path, kept: Path, names: tuple[str, ...], told: str) -> None:
+def test_what_is_no_sink(tmp_path: Path, kept: Path, names: tuple[str, ...], code: int, told: str) -> None:
+    """An option that is lacking is wrong use; what cannot be read is not."""
     place = tmp_path / "sink"
     place.mkdir()
     for name in names:
         (place / name).parent.mkdir(exist_ok=True)
         (place / name).write_text("x")
-    assert told in invoke("audit", "sink", place, "--checkpoint", kept, code=2)[1]
+    assert told in invoke("audit", "sink", place, "--checkpoint", kept, code=code)[1]
 
 
 def test_what_is_not_there(tmp_path: Path, kept: Path) -> None:
-    assert "there is no file or directory" in invoke("audit", "sink", tmp_path / "no", "--checkpoint", kept, code=2)[1]
+    assert "there is no file or directory" in invoke("audit", "sink", tmp_path / "no", "--checkpoint", kept, code=1)[1]
     place = put(tmp_path / "a.parquet", [("t", 0, 1)])
+    assert "as csv" in invoke("audit", "sink", place, "--checkpoint", kept, "--files", "csv", code=1)[1]
     pq.write_table(pa.table({"x": [1]}), place)
     assert (
         "has no column topic, partition, offset; it has x"
-        in invoke("audit", "sink", place, "--checkpoint", kept, code=2)[1]
+        in invoke("audit", "sink", place, "--checkpoint", kept, code=1)[1]
     )
     assert "there is no directory" in invoke("audit", "sink", place, "--checkpoint", tmp_path / "no", code=1)[1]
     other = checkpoint(tmp_path / "other", ["5"], committed=0)

@@ -36,9 +36,10 @@ ROWS: dict[str, dict[int, tuple[str, ...]]] = {
         1: (
             "audit sink SINK --checkpoint KEPT",
             "audit sink SINK --checkpoint NOT_THERE",
+            "audit sink NOT_THERE --checkpoint KEPT",
             "audit topic t --bootstrap-servers b:1",
         ),
-        2: ("audit sink NOT_THERE --checkpoint KEPT", "audit sink SINK", "audit topic t"),
+        2: ("audit sink SINK", "audit sink DIRECTORY --checkpoint KEPT", "audit topic t"),
     },
     "broker": {1: ("broker",), 2: ("broker --brokers 0",)},
     "chaos": {

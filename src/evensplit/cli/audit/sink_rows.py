@@ -52,15 +52,17 @@ class SinkRows:
 def sink_files(path: Path, notes: list[str]) -> list[Path]:
     """The files of a sink that count: if Spark's file sink has written it, only those that its log names.
 
-    Raises click.UsageError if there are none, or it is a table of a kind that is not supported.
+    Raises click.ClickException if there are none, or it is a table of a kind that is not supported.
     """
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise click.UsageError(f"there is no file or directory {path}; expected the files of a sink on this machine")
+        raise click.ClickException(
+            f"there is no file or directory {path}; expected the files of a sink on this machine"
+        )
     for name, what in _TABLES.items():
         if (path / name).is_dir() and (name != "metadata" or any((path / name).glob("*.metadata.json"))):
-            raise click.UsageError(f"{path} is {what}; {_INSTEAD}")
+            raise click.ClickException(f"{path} is {what}; {_INSTEAD}")
     if (path / LOG).is_dir():
         return list(_logged(path, notes))
     found: list[Path] = []
@@ -68,7 +70,7 @@ def sink_files(path: Path, notes: list[str]) -> list[Path]:
         names[:] = sorted(name for name in names if name[0] not in HIDDEN)
         found.extend(Path(directory, name) for name in sorted(files) if name[0] not in HIDDEN)
     if not found:
-        raise click.UsageError(f"{path} has no files of a sink")
+        raise click.ClickException(f"{path} has no files of a sink")
     return found
 
 
@@ -79,15 +81,20 @@ def _logged(path: Path, notes: list[str]) -> Iterator[Path]:
     compact = max((number for number, name in numbers.items() if name.endswith(".compact")), default=0)
     added: dict[str, None] = {}
     for number in sorted(number for number in numbers if number >= compact):
-        version, *lines = (path / LOG / numbers[number]).read_text().splitlines()
+        file = path / LOG / numbers[number]
+        try:
+            version, *lines = file.read_text().splitlines() or [""]
+            entries = [json.loads(line) for line in lines if version == "v1"]
+            actions = [(entry.get("action", "add"), str(entry["path"])) for entry in entries]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise click.ClickException(f"{file} cannot be read as a log of Spark's file sink: {error}") from error
         if version != "v1":
-            raise click.UsageError(f"{path / LOG / numbers[number]} has version {version!r}; expected v1")
-        for line in lines:
-            entry = json.loads(line)
-            if entry.get("action", "add") == "add":
-                added[entry["path"]] = None
+            raise click.ClickException(f"{file} has version {version!r}; expected v1")
+        for action, uri in actions:
+            if action == "add":
+                added[uri] = None
             else:
-                added.pop(entry["path"], None)
+                added.pop(uri, None)
     absent = 0
     for uri in added:
         found = _found(path, unquote(urlsplit(uri).path))
@@ -125,9 +132,10 @@ def read_sink(
     """Read the offsets of all rows. `cluster`: the one that all rows are of, if there is no such column.
 
     Memory is needed for the ranges of offsets, and for some hundred thousand rows at a time. `progress` is told how
-    many files were read, of how many.
+    many files were read, of how many. Empty files are passed over.
 
-    Raises click.UsageError for files without the columns.
+    Raises click.ClickException for what cannot be read, or lacks a column, and click.UsageError if an option has to say
+    what is meant.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -139,16 +147,30 @@ def read_sink(
     root = path if path.is_dir() else path.parent
     for number, file in enumerate(files):
         try:
+            if _is_empty(file, kind):
+                continue
             dataset = ds.dataset(str(file), format=_format(kind), partitioning="hive", partition_base_dir=str(root))
             columns = _columns(dataset.schema.names, file, cluster, kind)
             batches = dataset.scanner(columns, batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=1)
             for batch in batches.to_batches():
                 _count(found, batch, cluster)
+            found.files += 1
         except (pa.ArrowInvalid, OSError) as error:
-            raise click.UsageError(f"{file} cannot be read as {kind}: {error}") from error
-        found.files += 1
-        progress(number + 1, len(files))
+            raise click.ClickException(f"{file} cannot be read as {kind}: {error}") from error
+        finally:
+            progress(number + 1, len(files))
     return found
+
+
+def _is_empty(file: Path, kind: str) -> bool:
+    """Whether nothing is in a file: Spark writes such a one for a batch without rows, except as Parquet."""
+    if kind == "parquet":
+        return not file.stat().st_size
+    import pyarrow as pa
+
+    # Compressed, nothing takes some bytes.
+    with pa.input_stream(str(file)) as stream:
+        return not stream.read(1)
 
 
 def _format(kind: str) -> Any:
@@ -170,7 +192,7 @@ def _columns(names: Sequence[str], file: Path, cluster: str | None, kind: str) -
         header = (
             ". A CSV file needs a line with the names of its columns (option header of Spark)" if kind == "csv" else ""
         )
-        raise click.UsageError(f"{file} has no column {', '.join(absent)}; it has {', '.join(names)}{header}")
+        raise click.ClickException(f"{file} has no column {', '.join(absent)}; it has {', '.join(names)}{header}")
     if CLUSTER in names:
         return [CLUSTER, *COLUMNS]
     if cluster is None:
