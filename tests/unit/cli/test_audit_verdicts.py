@@ -168,11 +168,23 @@ def test_the_last_word_counts_and_tombstones_remove() -> None:
 
 
 def checked(
-    *decisions: Decision, committed: Sequence[int], planned: int, read: dict[int, int], filtered: bool = False
+    *decisions: Decision,
+    committed: Sequence[int],
+    planned: int,
+    read: dict[int, int],
+    filtered: bool = False,
+    began: int = 0,
 ) -> TopicVerdict:
     found = TopicVerdict()
     judge_checkpoint(
-        found, QUERY, ledger(*decisions), committed=committed, planned=planned, read=read, filtered=filtered
+        found,
+        QUERY,
+        ledger(*decisions),
+        committed=committed,
+        planned=planned,
+        read=read,
+        filtered=filtered,
+        began=began,
     )
     return found
 
@@ -200,3 +212,9 @@ def test_a_checkpoint_of_something_else() -> None:
     ]
     old = checked(decision(1200, transaction(7, 0, 0, 4)), committed=[100, 1200], planned=1200, read={})
     assert (old.findings, old.notes) == ([], ["older than what the ledger keeps: 1 batch of the checkpoint"])
+
+
+def test_batches_before_a_fork_are_of_another_query() -> None:
+    found = checked(SECOND, committed=[0, 1, 2], planned=2, read={0: 40, 1: 4, 2: 3}, began=1)
+    assert [(one.kind, one.batch) for one in found.findings] == [(Kind.UNSURE, 2)]
+    assert found.notes == ["of the query of which the checkpoint is a fork, and not looked at: 1 batch"]

@@ -13,13 +13,16 @@ from evensplit.checkpoint.places.place import Place
 from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.import_spark_offsets import positions_of_state
 from evensplit.core.model import Range, SplitId
-from evensplit.core.state.state import EnumeratorState, renamed_between
+from evensplit.core.state.edits import begins_query
+from evensplit.core.state.state import EnumeratorState, edits_between, renamed_between
 from evensplit.errors import CheckpointForeign
+
+FORMER = "of the query of which the checkpoint is a fork, and not looked at: {}"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadBatch:
-    """What one batch has read of the sources, or will read, if it is not done."""
+    """What one batch has read of the sources, or will read, if it is not done. `done`: by this query, and finished."""
 
     number: int
     done: bool
@@ -34,6 +37,7 @@ class ReadBatches:
     - whole: nothing was read before that.
     - servers: cluster -> its bootstrap servers, as the checkpoint has them; empty if it does not.
     - topic_ids: by cluster and topic, where they are known.
+    - began: the first batch of this query; those before it are of the query of which the checkpoint is a fork.
     - renamed: former name -> last name of clusters. What was read has the last one. A name that another cluster has had
       since, or before, is not there.
     - all_known: there is no source of another kind.
@@ -44,12 +48,18 @@ class ReadBatches:
     whole: bool = True
     servers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     topic_ids: dict[tuple[str, str], str] = field(default_factory=dict)
+    began: int = 0
     renamed: dict[str, str] = field(default_factory=dict)
     all_known: bool = True
 
     def last_name(self, split: SplitId) -> SplitId:
         """The split by the last name of its cluster."""
         return split._replace(cluster=self.renamed.get(split.cluster, split.cluster))
+
+    @property
+    def former(self) -> int:
+        """How many batches are of the query of which the checkpoint is a fork."""
+        return sum(batch.number < self.began for batch in self.batches)
 
     @property
     def offsets(self) -> dict[int, int]:
@@ -80,7 +90,9 @@ def read_batches(path: Place, chosen: Sequence[str] = ()) -> ReadBatches:
     found.renamed = names.renamed()
     _follow_names(found, by_number)
     done = -1 if checkpoint.committed is None else checkpoint.committed
-    found.batches = [ReadBatch(number, number <= done, tuple(by_number[number])) for number in sorted(by_number)]
+    found.batches = [
+        ReadBatch(number, found.began <= number <= done, tuple(by_number[number])) for number in sorted(by_number)
+    ]
     for stand in stands(checkpoint):
         if stand.source in (chosen or kafka):
             found.servers[stand.cluster] = stand.bootstrap_servers
@@ -99,6 +111,8 @@ def _add(
         batch = checkpoint.batches[place]
         if before is not None:
             names.follow(before, state)
+            if any(map(begins_query, edits_between(before, state))):
+                found.began = max(found.began, batch.number)
             ranges = batch_ranges(before, state)
             by_number.setdefault(batch.number, []).extend(ranges)
             for one in ranges:

@@ -12,7 +12,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.audit.batches import ReadBatches, read_batches
+from evensplit.cli.audit.batches import FORMER, ReadBatches, read_batches
 from evensplit.cli.audit.connections import clusters_of, reaching_clusters, settings_for
 from evensplit.cli.audit.logs import bounds_of, records_in
 from evensplit.cli.audit.offset_sets import OffsetCounts, both, set_of
@@ -79,6 +79,8 @@ def sink(
     verdict = compare(read, _last_named(rows.offsets, read))
     answers = _ask(verdict, read, clusters, rows.notes) if clusters else {}
     verdict.settle(answers, filtered=filtered)
+    if read.former:
+        rows.notes.append(FORMER.format(counted(read.former, "batch", "batches")))
     _note(verdict, rows, asked=bool(clusters))
     if form == "json":
         click.echo(json.dumps(_plain(verdict, rows), indent=1))

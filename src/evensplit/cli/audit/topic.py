@@ -154,11 +154,14 @@ def _bar(what: str) -> Iterator[Progress]:
 def _add_checkpoint(verdict: TopicVerdict, ledger: Ledger, query: str, path: Place, *, filtered: bool) -> None:
     planned = max(batches_of(path))
     commits = path / "commits"
+    read: Mapping[int, int] = {}
+    began = 0
     try:
-        read = read_batches(path).offsets
+        batches = read_batches(path)
+        # Whoever names another query than that of the checkpoint may mean the one before the fork.
+        read, began = batches.offsets, batches.began if query == query_id_of(path) else 0
     except CheckpointError as error:
         verdict.notes.append(f"what its batches have read is not known: {error}")
-        read = {}
     judge_checkpoint(
         verdict,
         query,
@@ -167,6 +170,7 @@ def _add_checkpoint(verdict: TopicVerdict, ledger: Ledger, query: str, path: Pla
         planned=planned,
         read=read,
         filtered=filtered,
+        began=began,
     )
 
 

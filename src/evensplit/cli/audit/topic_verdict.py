@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from evensplit.cli.audit.batches import FORMER
 from evensplit.cli.audit.ledger import Ledger
 from evensplit.cli.audit.markers import LogParts, Outcome, Part
 from evensplit.core.delivery.terms import Decision, State, Transaction, Written
@@ -241,15 +242,18 @@ def judge_checkpoint(
     planned: int,
     read: Mapping[int, int],
     filtered: bool,
+    began: int = 0,
 ) -> None:
     """Compare the decisions about `query` with its checkpoint; what is found is added to `verdict`.
 
     `committed`: the batches in Spark's commit log. `planned`: the newest one in its offset log. `read`: batch -> how
     many offsets it has read, where that is known. `filtered`: a batch that has read something may write nothing.
+    `began`: the first batch of this query, where the checkpoint is a fork of another one's; the others are not judged.
     """
     done, decisions, first = sorted(committed), ledger.of(query), ledger.forgotten(query)
     idle = unsaid = unknown = 0
-    for batch in done:
+    own = [batch for batch in done if batch >= began]
+    for batch in own:
         decision = decisions.get(batch)
         if decision is not None:
             if decision.state is State.ABORTED:
@@ -267,6 +271,8 @@ def judge_checkpoint(
             what = f"it is not in the ledger and {has}: it had no rows to write, or they are missing"
             verdict.findings.append(Finding(Kind.UNSURE, query, batch, what))
     _judge_uncommitted(verdict, query, decisions, done, planned)
+    if len(own) < len(done):
+        verdict.notes.append(FORMER.format(counted(len(done) - len(own), "batch", "batches")))
     for count, what in (
         (idle, "had nothing to read, and wrote nothing"),
         (unsaid, "not in the ledger, so without rows to write"),

@@ -15,6 +15,7 @@ from evensplit.checkpoint.places.place import Place
 from evensplit.cli.repair.carry_out import STOPPED, Outcome, begin, checkpoint_argument, conclude, make_edit, writing
 from evensplit.cli.usage import PLACE, ending, progress_bar
 from evensplit.core.repair.edit import note
+from evensplit.core.state.edits import SAME_QUERY
 
 
 @click.command(
@@ -28,7 +29,8 @@ from evensplit.core.repair.edit import note
 @checkpoint_argument
 @click.argument("new", metavar="NEW", type=PLACE)
 @click.option(
-    "--same-query",
+    SAME_QUERY,
+    "same_query",
     is_flag=True,
     help="NEW keeps the id of the query, by which sinks know what they have: to move CHECKPOINT, whose query is then "
     "never started again.",
@@ -41,7 +43,7 @@ def fork(checkpoint: Place, new: Place, same_query: bool, yes: bool, assume_stop
     It has an id of its own, unless it is to be the same query. CHECKPOINT, the checkpointLocation of a query that has
     ended, is not changed. Both may be on any file system.
     """
-    outcome = begin(checkpoint, "fork", f"{new} --same-query" if same_query else str(new))
+    outcome = begin(checkpoint, "fork", f"{new} {SAME_QUERY}" if same_query else str(new))
     make_edit(outcome, (), lambda source, batch: note(batch, outcome.told))
     former = query_id_of(checkpoint)
     query_id = former if same_query else str(uuid.uuid4())

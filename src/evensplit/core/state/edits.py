@@ -15,6 +15,9 @@ from typing import Any, NamedTuple
 from evensplit.core.model import Cluster, Readable, SplitId, Topic, scopes
 from evensplit.core.state.validation import count, decode_readable, encode_readable, in_order, word
 
+SAME_QUERY = "--same-query"
+"""What `evensplit fork` is told where the copy is not of another query; it is said last."""
+
 
 class Jump(NamedTuple):
     """Where a batch leaves the order of a log: at `at`, it goes on at `to`.
@@ -70,6 +73,11 @@ class Edit:
         )
         dropped = tuple(readable_called(one, before, after) for one in self.dropped)
         return replace(self, jumps=tuple(sorted(jumps)), dropped=dropped)
+
+
+def begins_query(edit: Edit) -> bool:
+    """Whether the batches before it are of another query: that of which the checkpoint is a copy."""
+    return edit.command == "fork" and not edit.said.endswith(f" {SAME_QUERY}")
 
 
 def jumps_of(edits: Iterable[Edit]) -> Mapping[SplitId, Sequence[Jump]]:
