@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from evensplit.checkpoint.history import query_id_of
 from evensplit.cli.group import evensplit
 from evensplit.core.delivery.terms import Decision, State
 from evensplit.testing import LocalKafka
-from tests.support.checkpoints import checkpoint
+from tests.support.checkpoints import checkpoint, put
+from tests.support.commands import invoke
 from tests.support.decisions import QUERY, Task, append, decided, settled
+from tests.support.edited import ours
 from tests.support.lanes import delete_records
 from tests.support.records import numbers
 from tests.support.waiting import wait_for
@@ -156,6 +159,22 @@ def test_a_checkpoint_beside_the_ledger(kafka: LocalKafka, topic: str, tmp_path:
     assert "had nothing to read, and wrote nothing: 1 batch of the checkpoint" in report["notes"]
     assert "batch 4 is decided, and Spark has not committed it yet" in report["notes"]
     audit(kafka, topic, "--checkpoint", str(place), "--filtered", code=0)
+
+
+def test_a_fork_beside_the_ledger(kafka: LocalKafka, topic: str, tmp_path: Path) -> None:
+    """Of its batches, those before the fork are in the ledger under the other query, if at all."""
+    begin(kafka, topic)
+    place, new = ours(tmp_path / "c"), tmp_path / "new"
+    invoke("fork", place, new, "--yes")
+    put(new / "commits" / "3", b"v1\n{}")
+    task = Task(kafka, topic)
+    decisions = [decided(0, task.write(0), query="5f0e")]
+    task.end()
+    end(kafka, topic, [*decisions, decided(3, query=query_id_of(new))])
+    report = audit(kafka, topic, "--checkpoint", str(new), code=0)
+    assert "of the query of which the checkpoint is a fork, and not looked at: 3 batches" in report["notes"]
+    report = audit(kafka, topic, "--checkpoint", str(new), "--query", "5f0e", code=1)
+    assert found(report)[0] == ("not known", 1, "it is not in the ledger and has read 10 offsets")
 
 
 def test_a_ledger_that_is_none(kafka: LocalKafka, topic: str) -> None:
