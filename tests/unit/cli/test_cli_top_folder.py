@@ -60,8 +60,8 @@ def east(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
 
 
 def test_a_table_of_all(folder: Path) -> None:
-    shown, _ = read_checkpoint("top", folder, "--once")
-    assert shown.startswith("2 queries, 0 need attention, 0 with advice")
+    shown, _ = read_checkpoint("top", folder, "--once", code=1)
+    assert shown.startswith("3 queries, 1 need attention, 0 with advice")
     assert [row.split()[0] for row in shown.splitlines() if " ago " in row] == ["quick", "team/stopped"]
     assert "5 h ago" in shown
     assert "broken cannot be read:" in shown
@@ -70,17 +70,17 @@ def test_a_table_of_all(folder: Path) -> None:
 
 
 def test_the_lag_of_all(folder: Path, east: FakeKafka) -> None:
-    shown, _ = read_checkpoint("top", folder, "--lag")
+    shown, _ = read_checkpoint("top", folder, "--lag", code=1)
     rows = [row.split() for row in shown.splitlines() if " ago " in row]
     # The one that does not run comes first.
     assert [(row[0], row[5]) for row in rows] == [("team/stopped", "20"), ("quick", "20")]
     assert "team/stopped: No batch was planned for 5 h, and 20 offsets are unread" in shown
     assert "(docs/dashboard.md#many-queries)" in shown
-    assert shown.startswith("2 queries, 1 need attention")
+    assert shown.startswith("3 queries, 2 need attention")
 
 
 def test_all_of_it_in_json(folder: Path, east: FakeKafka) -> None:
-    found = json.loads(read_checkpoint("top", folder, "--lag", "--once", "--format", "json")[0])
+    found = json.loads(read_checkpoint("top", folder, "--lag", "--once", "--format", "json", code=1)[0])
     assert set(found) == {"atMs", "queries", "unreadable", "notes"}
     first = found["queries"][0]
     assert (first["name"], first["attention"], first["lag"], first["batch"]) == ("team/stopped", 3, 20, 7)
@@ -89,7 +89,20 @@ def test_all_of_it_in_json(folder: Path, east: FakeKafka) -> None:
     assert {one["name"]: one["other"] for one in found["unreadable"]} == {"broken": False, "other": True}
 
 
+def test_a_checkpoint_that_cannot_be_read_ends_it_with_1_and_another_ones_does_not(folder: Path) -> None:
+    (folder / "broken" / "offsets" / "6").unlink()
+    shown, _ = read_checkpoint("top", folder, "--once")
+    assert shown.startswith("3 queries, 0 need attention, 0 with advice")
+    (folder / "torn" / "offsets").mkdir(parents=True)
+    (folder / "torn" / "offsets" / "0").write_text("rubbish")
+    shown, _ = read_checkpoint("top", folder, "--once", code=1)
+    assert shown.startswith("4 queries, 1 need attention, 0 with advice")
+    assert "torn cannot be read:" in shown
+
+
 def test_a_cluster_that_does_not_answer_ends_it_with_1(folder: Path, east: FakeKafka) -> None:
+    (folder / "broken" / "offsets" / "6").unlink()
+    read_checkpoint("top", folder, "--lag", "--once")
     east.fail_with(ClusterUnreachable("east", "nobody is there"))
     shown, _ = read_checkpoint("top", folder, "--lag", "--once", code=1)
     assert "Cluster east does not answer this machine" in shown

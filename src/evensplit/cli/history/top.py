@@ -84,7 +84,7 @@ class _Now:
 @click.command(
     epilog=ending(
         "ended with Ctrl-C, or printed once",
-        "the checkpoint cannot be read; or, printed once, a cluster does not answer",
+        "the checkpoint cannot be read; or, printed once, one in the folder cannot, or a cluster does not answer",
         "evensplit top /checkpoints/orders --lag",
         "evensplit top /checkpoints/orders --lag --option kafka.client.id=me",
         "evensplit top /checkpoints/orders --once",

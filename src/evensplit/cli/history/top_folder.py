@@ -56,6 +56,11 @@ class Said:
         """Say that these cannot be shown."""
         self.problems = ones
 
+    @property
+    def broken(self) -> Sequence[Unreadable]:
+        """Those that cannot be read, though they are, or may be, of this source."""
+        return [one for one in self.problems if not one.other]
+
     def standings(self, now_ms: int) -> list[tuple[Standing, Sequence[str]]]:
         """All queries with what is noted of them, those first that need attention."""
         watched = [one for recorder in self.recorders for one in recorder.watched()]
@@ -64,7 +69,9 @@ class Said:
 
 
 def show_folder(fleet: Fleet, lag: FleetLag, form: str, *, once: bool, waiting: Waiting) -> bool:
-    """Show it once, or each second until Ctrl-C. Return whether all clusters that were asked have answered.
+    """Show it once, or each second until Ctrl-C.
+
+    Return whether all checkpoints of this source could be read, and all clusters that were asked have answered.
 
     Raises CheckpointError if there is nothing to show.
     """
@@ -75,7 +82,7 @@ def show_folder(fleet: Fleet, lag: FleetLag, form: str, *, once: bool, waiting: 
         lag.ends.finish()
         fleet.round(said, lag)
         _show(said, lag, form, console)
-        return not lag.ends.failures
+        return not said.broken and not lag.ends.failures
     with waiting() as is_over:
         if form == "json":
             while True:
@@ -107,7 +114,9 @@ def _page(said: Said, lag: FleetLag, height: int | None = None) -> Group:
     now_ms = _now_ms()
     found = said.standings(now_ms)
     urgent, advised = (sum(one.attention == of for one, _ in found) for of in (URGENT, ADVISED))
-    head = f"{counted(len(found), 'query', 'queries')}, {urgent:,} need attention, {advised:,} with advice"
+    broken = len(said.broken)
+    whole = counted(len(found) + broken, "query", "queries")
+    head = f"{whole}, {urgent + broken:,} need attention, {advised:,} with advice"
     lines = list(_lines(found, said))
     rows = None if height is None else max(ROWS_LEAST, height - LINES_AROUND - 2 * len(lines))
     parts: list[Any] = [Text(f"{head}   {time_of(now_ms)} UTC", "bold"), _table(found[:rows], lag, now_ms)]
@@ -140,9 +149,8 @@ def _table(found: Sequence[tuple[Standing, Sequence[str]]], lag: FleetLag, now_m
 
 def _lines(found: Sequence[tuple[Standing, Sequence[str]]], said: Said) -> Iterator[Text]:
     """What is wrong, and what to do: a line each."""
-    for broken in said.problems:
-        if not broken.other:
-            yield Text(f"{plain(broken.name)} cannot be read: {plain(broken.why)}", "red")
+    for broken in said.broken:
+        yield Text(f"{plain(broken.name)} cannot be read: {plain(broken.why)}", "red")
     advised = [(one, notes) for one, notes in found if one.advice or notes]
     for one, notes in advised[:ADVICE_MAX]:
         for advice in one.advice:
