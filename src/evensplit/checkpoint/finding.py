@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,32 +55,52 @@ def checkpoints_below(folder: Place, known: Collection[Place] = ()) -> Found:
 
     Hidden folders, whose names begin with a dot, are passed over. `known`: checkpoints that were found before, which
     are not looked at again. Each folder takes one request, and several are asked at once. If there are more than
-    `FOUND_MAX`, those in fewer folders come first.
+    `FOUND_MAX`, those in fewer folders come first. Each is found once, whatever links lead to it.
     """
     found = Found()
-    folders: list[tuple[_Parts, Place]] = [((), folder)]
-    checkpoints: dict[_Parts, Place] = {}
-    for depth in range(DEPTH_MAX + 1):
-        below: list[tuple[_Parts, Place]] = []
-        for (parts, place), seen in zip(folders, _looks(folders, depth, known), strict=False):
-            if isinstance(seen, str):
-                found.unreadable.append(seen)
-            elif OFFSETS in seen and depth:
-                checkpoints[parts] = place
-                if len(checkpoints) > FOUND_MAX:
-                    break
-            else:
-                below += [((*parts, name), place / name) for name in sorted(seen) if not name.startswith(".")]
-        found.more = len(checkpoints) > FOUND_MAX
-        if found.more:
-            break
-        folders = below
-    found.checkpoints = {"/".join(parts): checkpoints[parts] for parts in sorted(list(checkpoints)[:FOUND_MAX])}
+    checkpoints = list(islice(_walked(folder, known, found), FOUND_MAX + 1))
+    found.more = len(checkpoints) > FOUND_MAX
+    found.checkpoints = {"/".join(parts): place for parts, place in sorted(checkpoints[:FOUND_MAX], key=itemgetter(0))}
     return found
+
+
+def resolved(path: Place) -> Place:
+    """The one path of what has several by symbolic links, which only this machine has."""
+    return Path(os.path.realpath(path)) if isinstance(path, Path) else path
 
 
 _Parts = tuple[str, ...]
 """The names on the way to a folder from the one that is looked through."""
+
+
+def _walked(folder: Place, known: Collection[Place], found: Found) -> Iterator[tuple[_Parts, Place]]:
+    """The checkpoints, and where each is. Links are followed last: what has a name of its own there has that one."""
+    folders: list[list[tuple[_Parts, Place]]] = [[] for _ in range(DEPTH_MAX + 1)]
+    links: list[list[tuple[_Parts, Place]]] = [[] for _ in range(DEPTH_MAX + 1)]
+    folders[0].append(((), folder))
+    # How deep each was looked at: by a link that is less deep, more is in reach.
+    depths: dict[Place, int] = {}
+    for of_depth, later in ((folders, links), (links, links)):
+        for depth, here in enumerate(of_depth):
+            for (parts, place), seen in zip(here, _looks(here, depth, known), strict=False):
+                real = resolved(place)
+                if depths.get(real, DEPTH_MAX + 1) <= depth:
+                    continue
+                is_one = not isinstance(seen, str) and OFFSETS in seen and depth > 0
+                depths[real] = 0 if is_one or isinstance(seen, str) else depth
+                if isinstance(seen, str):
+                    found.unreadable.append(seen)
+                elif is_one:
+                    yield parts, place
+                else:
+                    for name in sorted(one for one in seen if not one.startswith(".")):
+                        (later if _is_link(place / name) else of_depth)[depth + 1].append(
+                            ((*parts, name), place / name)
+                        )
+
+
+def _is_link(path: Place) -> bool:
+    return isinstance(path, Path) and path.is_symlink()
 
 
 def _looks(

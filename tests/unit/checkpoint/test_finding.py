@@ -47,6 +47,35 @@ def test_checkpoints_are_found_to_a_depth_by_their_names(home: Place) -> None:
     assert (found.unreadable, found.more) == ([], False)
 
 
+def test_each_checkpoint_is_found_once_whatever_links_lead_to_it(tmp_path: Path) -> None:
+    """By its own name if it has one there. Links that lead in circles or nowhere end the search no less."""
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    for name in ("q", "team/b", ".versions/3", "1/2/3/4/5"):
+        (home / name / "offsets").mkdir(parents=True)
+    for name in ("c", "team/d"):
+        (elsewhere / name / "offsets").mkdir(parents=True)
+    links = {
+        "itself": home,
+        "up": tmp_path,
+        "a": home / "q",
+        "aa": home / "team",
+        "team/back": home,
+        "round": home / "x",
+    }
+    more = {"x": home / "round", "current": home / ".versions" / "3", "out": elsewhere / "c", "most": elsewhere}
+    for name, target in (links | more | {"deep": home / "1/2/3", "nowhere": tmp_path / "no"}).items():
+        (home / name).symlink_to(target)
+    found = checkpoints_below(home)
+    assert list(found.checkpoints) == ["current", "deep/4/5", "most/team/d", "out", "q", "team/b"]
+    assert (found.unreadable, found.more) == ([], False)
+    fleet = Fleet([home / "a", home, elsewhere])
+    fleet.check()
+    names = [one.name for one in fleet.ones]
+    assert names == [str(home / "a"), *(f"home/{name}" for name in found.checkpoints if name != "q")]
+    fleet.find()
+    assert len(fleet.ones) == len(names)
+
+
 def test_if_there_are_too_many_those_in_fewer_folders_are_found(home: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     put_all(home, {f"{name}/offsets/0": b"v1" for name in ("a/x", "c", "b", "d/y/z")})
     monkeypatch.setattr(finding, "FOUND_MAX", 3)

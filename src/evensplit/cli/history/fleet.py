@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from evensplit.checkpoint.finding import DEPTH_MAX, FOUND_MAX, at_once, checkpoints_below, is_checkpoint, why_not_ours
+from evensplit.checkpoint.finding import (
+    DEPTH_MAX,
+    FOUND_MAX,
+    at_once,
+    checkpoints_below,
+    is_checkpoint,
+    resolved,
+    why_not_ours,
+)
 from evensplit.checkpoint.history import CheckpointHistory, query_id_of
 from evensplit.checkpoint.places.place import Place
 from evensplit.errors import CheckpointError
@@ -104,6 +112,7 @@ class Fleet:
     notes: tuple[str, ...] = ()
     """What to say of folders."""
     _known: set[Place] = field(default_factory=set)
+    _resolved: set[Place] = field(default_factory=set)
     _ids: set[str] = field(default_factory=set)
     _empty: tuple[Place, ...] = ()
     _found_s: float | None = None
@@ -174,11 +183,19 @@ class Fleet:
         return [one.problem for one in self.ones if one.problem is not None]
 
     def _add(self, found: Mapping[str, Place]) -> Sequence[str]:
-        """Follow those that are new, by their names. Return why some are not followed yet, a sentence each."""
-        new = {path: name for name, path in found.items() if path not in self._known}
+        """Follow those that are new, by their names, and once what several paths lead to.
+
+        Return why some are not followed yet, a sentence each.
+        """
+        new: dict[Place, str] = {}
+        for name, path in found.items():
+            if path not in self._known and (real := resolved(path)) not in self._resolved:
+                self._resolved.add(real)
+                new[path] = name
         problems: list[str] = []
         for (path, name), query_id in zip(new.items(), at_once(_query_id_of, list(new)), strict=True):
             if isinstance(query_id, CheckpointError):
+                self._resolved.discard(resolved(path))
                 problems.append(f"{path} is not looked at yet: {query_id}")
                 continue
             self._known.add(path)
