@@ -112,6 +112,10 @@ def test_offsets_that_are_gone_are_named(place: Path, kafka: FakeKafka) -> None:
         ('{"orders":[1]}', "has no offsets; expected an age"),
         ("file:/no/such/file", "/no/such/file cannot be read"),
         ("batch:x", "expected an age"),
+        ("batch:-1", "'batch:-1' names no batch, which has a number of 0 or more; expected an age"),
+        ("batch:", "'batch:' names no batch, which has"),
+        (f"batch:{10**18}", "names no batch"),
+        ("group:", "'group:' names no consumer group; expected an age"),
     ],
 )
 def test_another_form_is_wrong_use(place: Path, to: str, said: str) -> None:

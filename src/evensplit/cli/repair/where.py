@@ -91,9 +91,13 @@ def parse_where(context: click.Context, parameter: click.Parameter, text: str) -
         return Where(text, offsets=_offsets(word))
     if found := _BATCH.fullmatch(word):
         return Where(text, batch=int(found[1]))
+    if word.startswith("batch:"):
+        raise click.BadParameter(f"{short(word, 40)!r} names no batch, which has a number of 0 or more; {EXPECTED}")
     if word == "earliest":
         return Where(text, Earliest())
-    if word.startswith("group:") and word.removeprefix("group:"):
+    if word == "group:":
+        raise click.BadParameter(f"{word!r} names no consumer group; {EXPECTED}")
+    if word.startswith("group:"):
         return Where(text, Committed(word.removeprefix("group:"), Latest()))
     age_ms = duration_ms(word.removeprefix("-"))
     if age_ms:
