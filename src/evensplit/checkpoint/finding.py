@@ -23,6 +23,9 @@ DEPTH_MAX = 4
 FOUND_MAX = 500
 """How many checkpoints are found at most."""
 
+UNREADABLE_SHOWN_MAX = 3
+"""So many folders that cannot be read are named."""
+
 AT_ONCE_MAX = 64
 """How many folders are looked at before it is seen that there are enough checkpoints."""
 
@@ -50,6 +53,19 @@ def is_checkpoint(path: Place) -> bool:
         return False
 
 
+def is_folder(path: Place) -> bool:
+    """Whether it is no checkpoint, but has some below it. False if there is nothing of that name.
+
+    Raises CheckpointError for a directory without any, or one that cannot be looked at.
+    """
+    if is_checkpoint(path):
+        return False
+    found = checkpoints_below(path)
+    if not found.checkpoints and is_directory(path) and not is_directory(path / OFFSETS):
+        raise nothing_found(path, found)
+    return bool(found.checkpoints)
+
+
 def checkpoints_below(folder: Place, known: Collection[Place] = ()) -> Found:
     """Find the checkpoints below `folder`, to a depth of `DEPTH_MAX`. What is inside of one is not looked at.
 
@@ -62,6 +78,17 @@ def checkpoints_below(folder: Place, known: Collection[Place] = ()) -> Found:
     found.more = len(checkpoints) > FOUND_MAX
     found.checkpoints = {"/".join(parts): place for parts, place in sorted(checkpoints[:FOUND_MAX], key=itemgetter(0))}
     return found
+
+
+def nothing_found(folder: Place, found: Found) -> CheckpointError:
+    """The error for a folder without checkpoints, where `found` is what there is below it."""
+    hint = f". Did you mean {folder.parent}?" if folder.name == OFFSETS else ""
+    unread = f". Not looked through: {'; '.join(found.unreadable[:UNREADABLE_SHOWN_MAX])}" if found.unreadable else ""
+    return CheckpointError(
+        f"{folder} is no checkpoint: it has no directory offsets, and there is none below it to a depth of "
+        f"{DEPTH_MAX}; expected a query's checkpointLocation, or a folder with some below it, such as FOLDER/orders, "
+        f"in which is the directory offsets{hint}{unread}"
+    )
 
 
 def resolved(path: Place) -> Place:

@@ -354,6 +354,7 @@ def test_what_cannot_be_shown(tmp_path: Path) -> None:
     write(tmp_path / "all" / "a")
     (tmp_path / "empty").mkdir()
     assert "has no directory offsets" in refused(str(tmp_path / "empty"), code=1)
+    assert "or a folder with some below it" in refused(str(tmp_path / "empty"), code=1)
     said = refused(str(tmp_path / "all"), str(tmp_path / "empty"), code=1)
     assert f"{tmp_path / 'empty'} is no checkpoint" in said
     assert "there is none below it to a depth of 4" in said

@@ -139,8 +139,13 @@ def test_what_is_shown_fits_the_terminal(tmp_path: Path) -> None:
 def test_what_makes_no_sense(folder: Path) -> None:
     assert "--source is of one checkpoint" in invoke("top", folder, "--source", "0", code=2)[1]
     assert "no cluster is asked" in invoke("top", folder, "--cluster", "east", code=2)[1]
-    (folder.parent / "empty").mkdir()
-    assert "has no directory offsets" in invoke("top", folder.parent / "empty", code=1)[1]
+    empty = folder.parent / "empty"
+    empty.mkdir()
+    said = invoke("top", empty, code=1)[1]
+    assert f"{empty} is no checkpoint: it has no directory offsets, and there is none below it to a depth of 4" in said
+    assert "or a folder with some below it, such as FOLDER/orders, in which is the directory offsets" in said
+    assert f"Did you mean {folder / 'quick'}?" in invoke("top", folder / "quick" / "offsets", code=1)[1]
+    assert f"there is no directory {folder / 'none'}" in invoke("top", folder / "none", code=1)[1]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from evensplit.checkpoint.files import batches_of
-from evensplit.checkpoint.finding import checkpoints_below, is_checkpoint
+from evensplit.checkpoint.finding import is_folder
 from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.checkpoint.offset_log import read_offset_log
 from evensplit.checkpoint.places.place import Place
@@ -76,8 +76,7 @@ def dashboard(places: tuple[Place, ...], port: int, host: str, token_file: Path 
     source, batches = chosen["source"], chosen["batches"]
     lag = FleetLag(chosen["servers"], chosen["options"], chosen["lag"], chosen["cluster"])
     check_asked(lag.options, lag.servers, lag=lag.lag, cluster=lag.cluster)
-    # What is no directory is told as ever: as no checkpoint.
-    single = len(places) == 1 and (is_checkpoint(places[0]) or not checkpoints_below(places[0]).checkpoints)
+    single = len(places) == 1 and not is_folder(places[0])
     if source is not None and not single:
         raise click.UsageError("--source is of one checkpoint; expected one CHECKPOINT")
     if source is not None:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 from evensplit.checkpoint.finding import (
-    DEPTH_MAX,
     FOUND_MAX,
+    UNREADABLE_SHOWN_MAX,
     at_once,
     checkpoints_below,
     is_checkpoint,
+    nothing_found,
     resolved,
     why_not_ours,
 )
@@ -32,8 +33,6 @@ BATCHES = 12
 
 REST_TIMES = 4
 """After a round, so many times as long as it took is rested: one core is a fifth busy at most."""
-
-UNREADABLE_SHOWN_MAX = 3
 
 
 class Asking(Protocol):
@@ -114,7 +113,7 @@ class Fleet:
     _known: set[Place] = field(default_factory=set)
     _resolved: set[Place] = field(default_factory=set)
     _ids: set[str] = field(default_factory=set)
-    _empty: tuple[Place, ...] = ()
+    _empty: tuple[CheckpointError, ...] = ()
     _found_s: float | None = None
     _none: Recorder = field(default_factory=Recorder)
 
@@ -127,7 +126,7 @@ class Fleet:
         """Look through the folders again. Checkpoints that are gone stay, with what was known of them."""
         self._found_s = time.monotonic()
         notes: list[str] = []
-        empty: list[Place] = []
+        empty: list[CheckpointError] = []
         labels = labels_of(self.places)
         for place in self.places:
             # What is known to be one stays one: it is not asked for again.
@@ -138,7 +137,7 @@ class Fleet:
             # By the folder they are in, if there are several.
             before = "" if len(self.places) == 1 else f"{labels[place]}/"
             notes += self._add({f"{before}{below}": path for below, path in found.checkpoints.items()})
-            empty += [] if found.checkpoints else [place]
+            empty += [] if found.checkpoints else [nothing_found(place, found)]
             shown = found.unreadable[:UNREADABLE_SHOWN_MAX]
             left = len(found.unreadable) - len(shown)
             notes += [f"not looked through: {one}" for one in shown]
@@ -149,11 +148,8 @@ class Fleet:
     def check(self) -> None:
         """Look through the folders. Raise CheckpointError if there is nothing to show yet at some place."""
         self.find()
-        for place in self._empty[:1]:
-            raise CheckpointError(
-                f"{place} is no checkpoint, which has a directory offsets, and there is none below it to a depth "
-                f"of {DEPTH_MAX}; expected a query's checkpointLocation, or a folder of some"
-            )
+        for error in self._empty[:1]:
+            raise error
 
     def round(self, shown: Shown, asking: Asking) -> float:
         """Read what is new of all, show it, and return how many seconds to rest."""

@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.checkpoint.durations import durations
-from evensplit.checkpoint.finding import checkpoints_below, is_checkpoint
+from evensplit.checkpoint.finding import is_folder
 from evensplit.checkpoint.history import CheckpointHistory
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.advised import Advisor, advice_now
@@ -119,7 +119,7 @@ def top(
     by what was read; and what to do if it is not well. Of a FOLDER with checkpoints below it, it is a table of all
     queries, those first that need attention. Ctrl-C ends it. With --format json it prints one line per refresh.
     """
-    if not is_checkpoint(checkpoint) and checkpoints_below(checkpoint).checkpoints:
+    if is_folder(checkpoint):
         if chosen is not None:
             raise click.UsageError("--source is of one checkpoint; expected a CHECKPOINT")
         check_asked(options, servers, lag=lag, cluster=cluster)
