@@ -196,6 +196,7 @@ def test_rename_cluster(place: Path) -> None:
     assert positions(place) == {"eu/orders/0": 30, "eu/orders/1": 25}
     story, _ = invoke("why", place, "eu/orders/0")
     assert "was called default/orders/0 before" in story
+    assert invoke("why", place, "orders/0")[0] == story
     assert "expected 1 to" in invoke("rename-cluster", place, "eu", "a/b", code=2)[1]
 
 

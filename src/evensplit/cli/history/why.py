@@ -6,6 +6,7 @@ import difflib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import click
 from rich.box import SIMPLE
@@ -17,6 +18,7 @@ from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.usage import PLACE, ending, form_option, new_console, watched
 from evensplit.core.model import SplitId
+from evensplit.core.state.state import renamed_between
 from evensplit.core.text import plain
 from evensplit.explain.split_history import Entry, SplitHistory, describe_split, split_history
 from evensplit.times import time_of
@@ -74,6 +76,9 @@ def why(checkpoint: Place, split: Wanted, form: str) -> None:
     known = sorted({key for source in log.sources for end in log.outermost(source) for key in end.state.splits})
     keys = [key for key in known if split.means(key)]
     if len(keys) > 1:
+        former = _former(log)
+        keys = [key for key in keys if key not in former]
+    if len(keys) > 1:
         raise click.ClickException(
             plain(f"{split} is in several clusters; say which: {', '.join(map(str, keys[:SUGGESTIONS_MAX]))}")
         )
@@ -87,6 +92,21 @@ def why(checkpoint: Place, split: Wanted, form: str) -> None:
         click.echo(json.dumps(_plain(checkpoint, log, found), indent=1))
     else:
         new_console().print(_page(log, found))
+
+
+def _former(log: OffsetLog) -> frozenset[SplitId]:
+    """What has another name by now, since its cluster was renamed, where nothing else has the former one."""
+    former: set[SplitId] = set()
+    now: set[SplitId] = set()
+    for source in log.sources:
+        names: dict[str, str] = {}
+        for before, after in pairwise(end.state for end in log.ends(source)):
+            more = renamed_between(before, after)
+            names = {**more, **{name: more.get(last, last) for name, last in names.items()}}
+        oldest, newest = (end.state.splits for end in log.outermost(source))
+        now.update(newest)
+        former.update(key for key in oldest if key._replace(cluster=names.get(key.cluster, key.cluster)) in newest)
+    return frozenset(former - now)
 
 
 def _story(log: OffsetLog, source: str, key: SplitId) -> SplitHistory | None:
