@@ -300,5 +300,5 @@ def test_a_cluster_that_was_renamed_is_one_unless_another_has_its_former_name(tm
     assert run(tmp_path, "orders/1") == run(tmp_path, "wast/orders/1")
     write(tmp_path, 4, named(400, east="2", wast="1"))
     assert "is in several clusters; say which: east/orders/1, wast/orders/1" in refused(tmp_path, "orders/1")
-    write(tmp_path, 5, named(500, xast="2", wast="1"))
+    write(tmp_path, 5, named(500, wast="1", xast="2"))
     assert "say which: wast/orders/1, xast/orders/1" in refused(tmp_path, "orders/1")
