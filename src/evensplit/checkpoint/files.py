@@ -154,11 +154,18 @@ def replace(path: Place, data: bytes) -> None:
             # Only a copy from a local disk has some here, which would refuse the file when it is copied back.
             crc.delete()
             return
-        had_checksums = crc.is_there()
+        sums = crc.read() if crc.is_there() else None
         # Hadoop takes the older file and the new one without checksums, and neither with those of the other.
         crc.delete()
-        here.put(data)
-        if had_checksums:
+        try:
+            here.put(data)
+        except OSError:
+            # The older file, if it is still there, gets back what it had: a full disk has room for what was removed.
+            with suppress(OSError):
+                if sums is not None and sums == crc_of(here.read()):
+                    crc.put(sums)
+            raise
+        if sums is not None:
             _add_checksums(crc, data)
 
 

@@ -207,6 +207,36 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert not (tmp_path / "2").exists()
 
 
+def test_a_disk_without_room_for_the_new_file_leaves_the_old_one_its_checksums(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "1"
+    write_new(path, OLD)
+    crc_path(path).write_bytes(crc_of(OLD))
+    before, room = all_in(tmp_path), os.fsync
+
+    def fsync(handle: int) -> None:
+        if os.fstat(handle).st_size == len(NEW):
+            raise OSError(28, "No space left on device")
+        room(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        replace(path, NEW)
+    assert all_in(tmp_path) == before
+
+    def late(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode) and path.read_bytes() == NEW:
+            raise OSError(5, "Input/output error")
+        room(handle)
+
+    # The new one is there by now, and has not those of the old one.
+    monkeypatch.setattr(os, "fsync", late)
+    with pytest.raises(CheckpointError, match="Input/output error"):
+        replace(path, NEW)
+    assert read_checked(path) == NEW
+
+
 @pytest.mark.lengthy
 def test_objects_that_stand_for_directories_are_no_files(s3: None, tmp_path: Path) -> None:
     """Hadoop's S3A and consoles make them: their names end with a slash."""
