@@ -35,7 +35,7 @@ def test_what_the_command_offsets_prints_of_several_clusters(tmp_path: Path, for
     place, kept = two_clusters(tmp_path), tmp_path / "kept"
     invoke("rewind", place, "--to", "batch:1", "--yes")
     kept.write_text(invoke("offsets", place, "--planned", "--format", form)[0])
-    invoke("undo", place, "--yes")
+    invoke("undo", place, "--yes", "--assume-stopped")
     assert ("\t" in kept.read_text()) == (form == "spark")
     invoke("rewind", place, "--to", f"file:{kept}", "--yes")
     assert set(positions(place).values()) == {10}
@@ -43,10 +43,10 @@ def test_what_the_command_offsets_prints_of_several_clusters(tmp_path: Path, for
 
 @pytest.mark.parametrize("form", ["spark", "json"])
 def test_and_of_several_sources(tmp_path: Path, form: str) -> None:
-    place, kept = two_sources(tmp_path, states("east"), states("east")), tmp_path / "kept"
+    place, kept = two_sources(tmp_path, states("east"), states("east", "returns")), tmp_path / "kept"
     invoke("rewind", place, "--to", "batch:1", "--source", "1", "--yes")
     kept.write_text(invoke("offsets", place, "--planned", "--format", form)[0])
-    invoke("undo", place, "--yes")
+    invoke("undo", place, "--yes", "--assume-stopped")
     shown, _ = invoke("rewind", place, "--to", f"file:{kept}", "--yes")
     assert by_source(place) == [[30, 25], [10, 10]]
     assert "Note: Source 0 stays as it is" in shown
@@ -97,7 +97,7 @@ def test_offsets_without_a_cluster_are_of_the_only_one_that_has_them(tmp_path: P
     assert "the offsets name no cluster, and orders/0 is in several: east, west. Say --only CLUSTER, or" in told
     invoke("rewind", place, "--to", '{"orders":{"0":12}}', "--only", "west", "--yes")
     assert by_source(place) == [[30, 25], [12, 25]]
-    invoke("rewind", place, "--to", '{"orders":{"1":12}}', "--source", "0", "--yes")
+    invoke("rewind", place, "--to", '{"orders":{"1":12}}', "--source", "0", "--yes", "--assume-stopped")
     assert by_source(place) == [[30, 12], [12, 25]]
 
 
