@@ -60,10 +60,11 @@ def is_folder(path: Place) -> bool:
     """
     if is_checkpoint(path):
         return False
-    found = checkpoints_below(path)
-    if not found.checkpoints and is_directory(path) and not is_directory(path / OFFSETS):
+    found = Found()
+    has_one = any(True for _ in _walked(path, (), found))
+    if not has_one and is_directory(path) and not is_directory(path / OFFSETS):
         raise nothing_found(path, found)
-    return bool(found.checkpoints)
+    return has_one
 
 
 def checkpoints_below(folder: Place, known: Collection[Place] = ()) -> Found:

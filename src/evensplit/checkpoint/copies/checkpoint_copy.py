@@ -12,7 +12,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from glob import escape
 from pathlib import Path
 from typing import overload
@@ -51,7 +50,9 @@ def copy_checkpoint(
     def told(number: int) -> None:
         copied(min(number, total), total)
 
-    check = partial(check_unchanged, source, before, "read and copied")
+    def check() -> None:
+        check_unchanged(source, before, "read and copied")
+
     if isinstance(target, Path):
         _write_here(source, target, kept, anew, told, check)
     else:
