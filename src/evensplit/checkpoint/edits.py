@@ -230,15 +230,15 @@ def undo_edit(checkpoint: Checkpoint, seen: Seen, record: Record) -> None:
     remove(checkpoint.path / DIRECTORY / str(record.number))
 
 
-def without_own(checkpoint: Checkpoint, seen: Seen, edits: Sequence[Record]) -> Seen:
+def without_own(checkpoint: Checkpoint, seen: Seen, *, edited: bool) -> Seen:
     """`seen` without what edits, and copies, have written: it is no sign of a query that runs.
 
-    `edits`: as `edits_of_newest`.
+    `edited`: the newest offset file is what an edit has made of it; see `edits_of_newest`.
     """
     metadata = Path("metadata")
     own = (metadata, crc_path(metadata))
     kept = {path: stat for path, stat in seen.items() if path.parts[0] != DIRECTORY and path not in own}
-    if edits:
+    if edited:
         newest = Path("offsets", str(checkpoint.newest.number))
         kept = {path: stat for path, stat in kept.items() if path not in (newest, crc_path(newest))}
     return kept

@@ -10,9 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import click
-from rich.box import SIMPLE
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
@@ -23,6 +21,7 @@ from evensplit.checkpoint.edits import (
     keeps_state,
     offset_text,
     open_batches,
+    streams,
     watermark_ms,
     without_own,
     write_edit,
@@ -30,7 +29,8 @@ from evensplit.checkpoint.edits import (
 from evensplit.checkpoint.look import Seen, look, signs_of_life
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import check_source
-from evensplit.cli.usage import PLACE, cell, form_option, new_console
+from evensplit.cli.repair.table import table
+from evensplit.cli.usage import PLACE, form_option, new_console
 from evensplit.core.repair.edit import OpenBatch, Told
 from evensplit.core.repair.proof import Consequence, check_edit, consequences
 from evensplit.core.repair.records import Record
@@ -42,8 +42,6 @@ from evensplit.explain.edited import edit_json, edit_sentence
 from evensplit.times import time_of
 
 STOPPED = "Make sure that its query is stopped: while it waits for records, it writes nothing that would show it."
-ROWS_MAX = 40
-"""With more partitions than this, the table has a row for each topic."""
 
 Make = Callable[[str, OpenBatch], EnumeratorState | None]
 """Source and its open batch -> the end of that batch with the edit; None: this source stays as it is."""
@@ -150,20 +148,21 @@ def _fill_in(outcome: Outcome, batches: Mapping[str, OpenBatch], make: Make) -> 
         )
 
 
-def check_sources(outcome: Outcome, chosen: Sequence[str]) -> None:
+def _check_sources(outcome: Outcome, chosen: Sequence[str]) -> None:
     """Raise click.UsageError for `--source` with one that is not there, or is not evensplit's."""
     for source in chosen:
         check_source(source, list(outcome.checkpoint.newest.ours), "--source")
 
 
 def _batches(outcome: Outcome, chosen: tuple[str, ...]) -> dict[str, OpenBatch]:
-    check_sources(outcome, chosen)
+    _check_sources(outcome, chosen)
     return open_batches(outcome.checkpoint, chosen)
 
 
-def states_of(outcome: Outcome, chosen: tuple[str, ...]) -> list[EnumeratorState]:
-    """The states that are edited: those of the `chosen` sources, or of all."""
-    return [state for source, state in outcome.checkpoint.newest.ours.items() if not chosen or source in chosen]
+def newest_states(outcome: Outcome, chosen: tuple[str, ...]) -> dict[str, EnumeratorState]:
+    """Source -> where it stands, of those that are edited: the `chosen` ones, or all. Raises as `streams`, too."""
+    _check_sources(outcome, chosen)
+    return {source: outcome.checkpoint.newest.ours[source] for source in streams(outcome.checkpoint, chosen)}
 
 
 def in_those(
@@ -218,9 +217,15 @@ def conclude(
     """
     _add_notes(outcome)
     if not assume_stopped:
-        outcome.obstacles.extend(hindrances(outcome.checkpoint, outcome.seen, outcome.records, outcome.told.at_ms))
-        if yes and replaced is not None:
-            outcome.obstacles.append(unseen(replaced))
+        outcome.obstacles.extend(
+            hindrances(
+                outcome.checkpoint,
+                outcome.seen,
+                outcome.told.at_ms,
+                edited=bool(outcome.records),
+                replaced=replaced if yes else None,
+            )
+        )
     if yes and not outcome.obstacles:
         write()
         outcome.written = True
@@ -229,14 +234,6 @@ def conclude(
     else:
         _show(outcome, done if outcome.written else not_written(offered, outcome.obstacles, replaced))
     refuse(outcome.obstacles)
-
-
-def unseen(batch: int) -> str:
-    """Why the offset file of a batch that is not done is not replaced without `--assume-stopped`."""
-    return (
-        f"batch {batch} is planned and not done, and a query that is in it at this moment may write nothing as "
-        "long as it takes. Stop the query, and say --assume-stopped"
-    )
 
 
 def not_written(offered: str, obstacles: Sequence[str], replaced: int | None) -> str:
@@ -252,15 +249,26 @@ def refuse(obstacles: Sequence[str]) -> None:
         raise click.ClickException(plain("; ".join(obstacles)))
 
 
-def hindrances(checkpoint: Checkpoint, seen: Seen, records: Sequence[Record], now_ms: int) -> list[str]:
-    """What speaks for a query that runs, so that nothing may be edited. `records`: as `edits_of_newest`."""
+def hindrances(checkpoint: Checkpoint, seen: Seen, now_ms: int, *, edited: bool, replaced: int | None) -> list[str]:
+    """Why nothing may be written as long as nobody says that the query is stopped.
+
+    Args:
+        edited: the newest offset file is what an edit has made of it.
+        replaced: the batch whose offset file is to be replaced or removed; None: none is.
+    """
     path = checkpoint.path
-    signs = signs_of_life(path, now_ms / 1000, without_own(checkpoint, seen, records))
-    if not signs:
-        return []
-    return [
-        f"a query may still run on {path}: {'; '.join(signs)}. Stop it; if it has ended, wait, or say --assume-stopped"
-    ]
+    found: list[str] = []
+    if signs := signs_of_life(path, now_ms / 1000, without_own(checkpoint, seen, edited=edited)):
+        found.append(
+            f"a query may still run on {path}: {'; '.join(signs)}. Stop it; if it has ended, wait, or say "
+            "--assume-stopped"
+        )
+    if replaced is not None:
+        found.append(
+            f"batch {replaced} is planned and not done, and a query that is in it at this moment may write nothing for "
+            "as long as it takes. Stop the query, and say --assume-stopped"
+        )
+    return found
 
 
 def _add_notes(outcome: Outcome) -> None:
@@ -318,50 +326,13 @@ def _show(outcome: Outcome, last: str) -> None:
         title = f"Source {source} of the query: " if len(checkpoint.newest.text.offsets) > 1 else ""
         parts.append(Text(plain(f"{title}{edit_sentence(edit)}."), "bold"))
         if outcome.found[source]:
-            parts.append(_table(outcome.found[source]))
+            parts.append(table(outcome.found[source]))
     parts.extend(Text(plain(f"Note: {note}.")) for note in outcome.notes)
     parts.append(
         Text("Checked: what the edit does not name stays, each offset has one reader, and no law is broken that held.")
     )
     parts.append(Text(plain(last), "bold"))
     new_console().print(Group(*parts))
-
-
-def _table(found: tuple[Consequence, ...]) -> Table:
-    table = Table(box=SIMPLE)
-    table.add_column("partition", overflow="fold")
-    columns = ("next offset", "becomes", "read again", "never read", "read now")
-    shown = [True, True, *(any(getattr(one, name) for one in found) for name in ("again", "never", "now"))]
-    for name, is_shown in zip(columns, shown, strict=True):
-        if is_shown:
-            table.add_column(name, justify="right", no_wrap=True)
-    for name, values in _rows(found):
-        cells = [value for value, is_shown in zip(values, shown, strict=True) if is_shown]
-        table.add_row(Text(plain(name)), *(Text("forgotten") if value == "" else cell(value) for value in cells))
-    return table
-
-
-def _rows(found: tuple[Consequence, ...]) -> list[tuple[str, list[int | str]]]:
-    """The cells of each partition or, where there are many, of each topic."""
-    if len(found) <= ROWS_MAX:
-        return [
-            (str(one.split), [one.before, "" if one.after is None else one.after, one.again, one.never, one.now])
-            for one in found
-        ]
-    topics: dict[str, list[Consequence]] = {}
-    for one in found:
-        topics.setdefault(f"{one.split.cluster}/{one.split.topic}", []).append(one)
-    return [
-        (
-            f"{topic}: {counted(len(ones), 'partition')}",
-            [
-                sum(one.before for one in ones),
-                "" if ones[0].after is None else sum(one.after or 0 for one in ones),
-                *(sum(getattr(one, name) for one in ones) for name in ("again", "never", "now")),
-            ],
-        )
-        for topic, ones in topics.items()
-    ]
 
 
 def _plain(outcome: Outcome) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import begin, checkpoint_argument, editing, finish, in_those, states_of
+from evensplit.cli.repair.carry_out import begin, checkpoint_argument, editing, finish, in_those, newest_states
 from evensplit.cli.repair.scope import SCOPE_METAVAR, Scope, meant, parse_scope
 from evensplit.cli.usage import ending
 from evensplit.core.repair.edit import drop, is_known
@@ -36,7 +36,7 @@ def drop_command(
     name that a cluster and a topic have is the cluster's.
     """
     outcome = begin(checkpoint, "drop", str(scope))
-    gone = meant([scope], states_of(outcome, chosen))[0]
+    gone = meant([scope], [*newest_states(outcome, chosen).values()])[0]
     name = scope_text(gone)
     in_those(outcome, chosen, lambda batch: is_known(batch.end, gone), lambda batch: drop(batch, gone, outcome.told))
     offsets = sum(one.before for ones in outcome.found.values() for one in ones)

@@ -19,7 +19,7 @@ from evensplit.cli.repair.carry_out import (
     editing,
     finish,
     make_edit,
-    states_of,
+    newest_states,
 )
 from evensplit.cli.repair.scope import SCOPE_METAVAR, Scope, meant, parse_scopes
 from evensplit.cli.repair.where import (
@@ -94,17 +94,17 @@ def rewind_command(
     is read again for new.
     """
     outcome = begin(checkpoint, "rewind", _said(where, only))
-    these = _meant(only, states_of(outcome, chosen))
+    these = _meant(only, [*newest_states(outcome, chosen).values()])
     sources = streams(outcome.checkpoint)
     places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
-    meant = _offsets_meant(outcome, where, these, chosen)
+    offsets = _offset_targets(outcome, where, these, chosen)
     why = [*outcome.notes]
 
     def make(source: str, batch: OpenBatch) -> EnumeratorState | None:
         wanted = within(rewindable(batch.end), these)
         if not wanted and len(sources) > 1:
             return None
-        aim = Aim(dict(meant.get(source, {})))
+        aim = Aim(dict(offsets.get(source, {})))
         _take_aim(outcome, aim, source, batch, where, wanted, places.get(source, ""), settings[source])
         ahead = [key for key, to in aim.targets.items() if (batch.end.splits[key].position or 0) > to]
         why.extend([*aim.stay.values(), *outcome.obstacles])
@@ -147,7 +147,7 @@ def _meant(only: Sequence[Scope], states: Sequence[EnumeratorState]) -> list[Rea
     return these
 
 
-def _offsets_meant(
+def _offset_targets(
     outcome: Outcome, where: Where, only: Sequence[Readable], chosen: Sequence[str]
 ) -> Mapping[str, Mapping[SplitId, int]]:
     """Source -> where the offsets that were said lead, and a note of what is left out. Raises EditRefused."""
@@ -219,8 +219,8 @@ def _compare(outcome: Outcome, state: EnumeratorState, aim: Aim, settings: Clien
             continue
         finally:
             client.close()
-        aim.keep_new(state, logs, keys)
-        aim.draw_in(state, logs, [key for key in keys if key in aim.targets])
+        aim.leave_recreated(state, logs, keys)
+        aim.limit_to_logs(state, logs, [key for key in keys if key in aim.targets])
         positions = {(key.topic, key.partition): aim.targets[key] for key in keys if key in aim.targets}
         for log in logs.beside(positions):
             if log.problem:

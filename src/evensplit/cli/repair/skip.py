@@ -9,7 +9,7 @@ from functools import partial
 
 import click
 
-from evensplit.checkpoint.edits import lines_of, streams
+from evensplit.checkpoint.edits import lines_of
 from evensplit.checkpoint.migration import some
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.why import Wanted, parse_split
@@ -19,11 +19,11 @@ from evensplit.cli.live.log_ends import connected, settings_of
 from evensplit.cli.repair.carry_out import (
     Outcome,
     begin,
-    check_sources,
     checkpoint_argument,
     editing,
     finish,
     make_edit,
+    newest_states,
 )
 from evensplit.cli.usage import ending
 from evensplit.core.model import SplitId
@@ -101,8 +101,7 @@ def skip_command(
     --bootstrap-servers. CLUSTER can be left out if only one cluster has such a partition.
     """
     outcome = begin(checkpoint, "skip", str(wanted))
-    check_sources(outcome, chosen)
-    found = _splits(outcome, wanted.split, chosen)
+    found = _splits(newest_states(outcome, chosen), wanted.split)
     places = said_of(servers, list(found), "--bootstrap-servers")
     settings = kafka_options(options, list(found))
 
@@ -135,10 +134,8 @@ def skip_command(
     finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)
 
 
-def _splits(outcome: Outcome, wanted: Wanted, chosen: tuple[str, ...]) -> dict[str, SplitId]:
+def _splits(sources: Mapping[str, EnumeratorState], wanted: Wanted) -> dict[str, SplitId]:
     """Source -> the split that is meant. Raises EditRefused unless it is one split of one source."""
-    newest = outcome.checkpoint.newest
-    sources = {source: newest.ours[source] for source in streams(outcome.checkpoint, chosen)}
     found = {source: [key for key in state.splits if wanted.means(key)] for source, state in sources.items()}
     clusters = sorted({key.cluster for keys in found.values() for key in keys})
     if len(clusters) > 1:

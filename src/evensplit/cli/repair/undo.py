@@ -8,10 +8,10 @@ import time
 import click
 
 from evensplit.checkpoint.checkpoint import read_checkpoint
-from evensplit.checkpoint.edits import edits_of_newest, last_edit, undo_edit
+from evensplit.checkpoint.edits import last_edit, undo_edit
 from evensplit.checkpoint.look import look
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import checkpoint_argument, hindrances, not_written, refuse, unseen, writing
+from evensplit.cli.repair.carry_out import checkpoint_argument, hindrances, not_written, refuse, writing
 from evensplit.cli.usage import ending
 from evensplit.core.text import plain
 from evensplit.times import time_of
@@ -38,9 +38,9 @@ def undo(checkpoint: Place, yes: bool, assume_stopped: bool, form: str) -> None:
     record = last_edit(found)
     obstacles: list[str] = []
     if not assume_stopped:
-        obstacles = hindrances(found, seen, edits_of_newest(found), round(time.time() * 1000))
-        if yes:
-            obstacles.append(unseen(record.batch))
+        obstacles = hindrances(
+            found, seen, round(time.time() * 1000), edited=True, replaced=record.batch if yes else None
+        )
     written = yes and not obstacles
     if written:
         undo_edit(found, seen, record)

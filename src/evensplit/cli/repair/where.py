@@ -171,7 +171,7 @@ def _of_document(document: Any) -> tuple[Said, ...]:
 
 
 @dataclass(slots=True)
-class Meant:
+class OffsetTargets:
     """What offsets are of. `targets`: by source. `left_out`: read, but not by what a command was told to edit."""
 
     targets: dict[str, dict[SplitId, int]] = field(default_factory=dict)
@@ -180,7 +180,7 @@ class Meant:
 
 def targets_of_offsets(
     offsets: Sequence[Said], read: Mapping[str, Sequence[SplitId]], wanted: Mapping[str, Sequence[SplitId]]
-) -> Meant:
+) -> OffsetTargets:
     """Which partitions `offsets` are of: without a cluster, those of the only one in `wanted` that has such a one.
 
     Args:
@@ -189,7 +189,7 @@ def targets_of_offsets(
 
     Raises EditRefused for what no source reads, or is in several clusters.
     """
-    found = Meant({source: {} for source in wanted})
+    found = OffsetTargets({source: {} for source in wanted})
     unclear: dict[str, list[str]] = {}
     strange: list[str] = []
     there, editable = _by_name(read), _by_name(wanted)
@@ -255,25 +255,25 @@ class Aim:
     notes: list[str] = field(default_factory=list)
     """What else one should know, a sentence each."""
 
-    def keep(self, keys: Sequence[SplitId], why: str) -> None:
+    def leave(self, keys: Sequence[SplitId], why: str) -> None:
         """Let `keys` stay where they are."""
         for key in keys:
             self.targets.pop(key, None)
             self.stay[key] = why
 
-    def keep_new(self, state: EnumeratorState, logs: Logs, keys: Sequence[SplitId]) -> None:
+    def leave_recreated(self, state: EnumeratorState, logs: Logs, keys: Sequence[SplitId]) -> None:
         """Let those of `keys` stay where they are whose topics were created anew: their positions mean nothing."""
         for key in created_anew(state, logs, keys):
-            self.keep(
+            self.leave(
                 [key],
                 f"topic {key.cluster}/{key.topic} was created anew, so its partitions stay where they are: the query "
                 "begins at its first offset by itself, as failOnDataLoss has it. To go back in the new topic, let it "
                 "run one batch first",
             )
 
-    def draw_in(self, state: EnumeratorState, logs: Logs, keys: Sequence[SplitId]) -> None:
+    def limit_to_logs(self, state: EnumeratorState, logs: Logs, keys: Sequence[SplitId]) -> None:
         """Let those of `keys` go back no further than their logs begin; they stay if that is not back."""
-        drawn: list[str] = []
+        limited: list[str] = []
         beyond: dict[SplitId, str] = {}
         for key in keys:
             begin, at = logs.begins.get((key.topic, key.partition), 0), state.splits[key].position or 0
@@ -287,16 +287,16 @@ class Aim:
                 beyond[key] = f"{key} stays where it is: its log begins at offset {begin}, the next one to read"
             elif to < begin:
                 self.targets[key] = begin
-                drawn.append(
+                limited.append(
                     f"{key}: {_are(to, begin)} not in its log any more, so it goes back to {begin}, where that begins"
                 )
-        self.notes.extend(drawn[:SHOWN_MAX])
-        if len(drawn) > SHOWN_MAX:
-            more = counted(len(drawn) - SHOWN_MAX, "partition")
+        self.notes.extend(limited[:SHOWN_MAX])
+        if len(limited) > SHOWN_MAX:
+            more = counted(len(limited) - SHOWN_MAX, "partition")
             self.notes.append(f"the same holds for {more} more: as far back as the log reaches")
         rest = f"the same holds for {counted(len(beyond) - SHOWN_MAX, 'partition')} more: the log begins too late"
         for number, (key, why) in enumerate(beyond.items()):
-            self.keep([key], why if number < SHOWN_MAX else rest)
+            self.leave([key], why if number < SHOWN_MAX else rest)
 
 
 def _are(first: int, to: int) -> str:
@@ -316,7 +316,7 @@ def aim_by_cluster(
     client = connected(cluster, settings)
     try:
         logs = ask_known(client, state, wanted, settings)
-        aim.keep_new(state, logs, wanted)
+        aim.leave_recreated(state, logs, wanted)
         keys = [(key.topic, key.partition) for key in wanted if key not in aim.stay]
         bounds = {
             key: Bounds(logs.begins[key], max(logs.begins[key], logs.ends[key]))
@@ -337,10 +337,10 @@ def aim_by_cluster(
     if isinstance(strategy, Committed):
         without = [SplitId(cluster, *key) for key in bounds if key not in found.committed[strategy.group]]
         if without:
-            aim.keep(
+            aim.leave(
                 without,
                 f"group {strategy.group!r} has no committed offsets for {some([*map(str, without)])}: expected a group "
                 "that has read them",
             )
-    aim.draw_in(state, logs, list(aim.targets))
+    aim.limit_to_logs(state, logs, list(aim.targets))
     return aim
