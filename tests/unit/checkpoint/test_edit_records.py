@@ -98,10 +98,8 @@ def test_what_cannot_be_removed_stays_and_the_edit_is_written(tmp_path: Path) ->
     assert records_in(contents(place)) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-def test_only_records_of_the_newest_batch_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = kept(tmp_path / "x")
-    edit(place)
-    found = read_checkpoint(place)
+def names_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are read from now on."""
     read: list[str] = []
     real = files.read_bytes
 
@@ -110,6 +108,14 @@ def test_only_records_of_the_newest_batch_are_read(tmp_path: Path, monkeypatch: 
         return real(path)
 
     monkeypatch.setattr(files, "read_bytes", noted)
+    return read
+
+
+def test_only_records_of_the_newest_batch_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = kept(tmp_path / "x")
+    edit(place)
+    found = read_checkpoint(place)
+    read = names_read(monkeypatch)
     assert [one.number for one in edits_of_newest(found)] == [8]
     assert read == ["8", "7"]
 
@@ -117,14 +123,7 @@ def test_only_records_of_the_newest_batch_are_read(tmp_path: Path, monkeypatch: 
 def test_a_refused_undo_reads_none_of_batches_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = kept(tmp_path / "x")
     found = read_checkpoint(place)
-    read: list[str] = []
-    real = files.read_bytes
-
-    def noted(path: Place) -> bytes:
-        read.append(path.name)
-        return real(path)
-
-    monkeypatch.setattr(files, "read_bytes", noted)
+    read = names_read(monkeypatch)
     with pytest.raises(EditRefused, match="has no edit that could be taken back"):
         last_edit(found)
     assert read == ["7", "6", "5", "4"]

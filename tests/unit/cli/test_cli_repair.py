@@ -10,14 +10,13 @@ import pytest
 
 from evensplit.checkpoint.checkpoint import read_checkpoint
 from evensplit.checkpoint.history import query_id_of
-from evensplit.cli.live import log_ends
 from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.model import SplitId
 from evensplit.errors import ClusterUnreachable
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.checkpoints import age, checkpoint, contents, put
 from tests.support.commands import invoke
-from tests.support.edited import hourly, lines, ours, positions, shown_rows, states
+from tests.support.edited import lines, ours, positions, shown_rows, states
 
 KEY = SplitId("default", "orders", 0)
 
@@ -26,14 +25,6 @@ KEY = SplitId("default", "orders", 0)
 def place(tmp_path: Path) -> Path:
     """Three batches, all done: partition 0 is at 30, partition 1 at 25."""
     return ours(tmp_path / "orders")
-
-
-@pytest.fixture
-def kafka(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
-    """The cluster that the commands ask."""
-    cluster = hourly()
-    monkeypatch.setattr(log_ends, "ClusterClient", lambda *_: cluster)
-    return cluster
 
 
 def document(*arguments: object, code: int = 0) -> dict[str, Any]:

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from evensplit.cli.live import log_ends
 from evensplit.core.model import SplitId
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.checkpoints import checkpoint, contents
 from tests.support.commands import invoke
-from tests.support.edited import both, hourly, lines, ours, positions, shown_rows, states
+from tests.support.edited import both, lines, ours, positions, shown_rows, states
 
 KEY = SplitId("default", "orders", 0)
 
@@ -22,16 +21,6 @@ KEY = SplitId("default", "orders", 0)
 def place(tmp_path: Path) -> Path:
     """Three batches, all done: partition 0 is at 30, partition 1 at 25."""
     return ours(tmp_path / "orders")
-
-
-@pytest.fixture
-def kafka(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
-    """The cluster that the commands ask."""
-    cluster = hourly()
-    monkeypatch.setattr(
-        log_ends, "ClusterClient", lambda _, settings: cluster.isolated() if settings.read_committed else cluster
-    )
-    return cluster
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 
 from evensplit.checkpoint.checkpoint import read_checkpoint
-from evensplit.cli.live import log_ends
 from evensplit.cli.repair import carry_out
 from evensplit.core.model import SplitId
 from evensplit.core.state.state import EnumeratorState
@@ -18,7 +17,7 @@ from evensplit.errors import ClusterUnreachable
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.checkpoints import age, checkpoint, contents, put
 from tests.support.commands import invoke
-from tests.support.edited import BEGUN_MS, HOUR_MS, hourly, lines, ours, positions, states
+from tests.support.edited import BEGUN_MS, HOUR_MS, lines, ours, positions, states
 
 KEY = SplitId("default", "orders", 0)
 
@@ -27,14 +26,6 @@ KEY = SplitId("default", "orders", 0)
 def place(tmp_path: Path) -> Path:
     """Three batches, all done: partition 0 is at 30, partition 1 at 25."""
     return ours(tmp_path / "orders")
-
-
-@pytest.fixture
-def kafka(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
-    """The cluster that the commands ask."""
-    cluster = hourly()
-    monkeypatch.setattr(log_ends, "ClusterClient", lambda *_: cluster)
-    return cluster
 
 
 def test_offsets_of_a_file_as_the_command_offsets_prints_them(place: Path, tmp_path: Path) -> None:
