@@ -23,8 +23,8 @@ KEYS = [
     SplitId("east", "orders", 1),
     SplitId("west", "u", 7),
 ]
-LOGS_END = 60
-"""Reading goes on to this offset in each split after the edits."""
+LOGS_END = 64
+"""Reading goes on to this offset in each split after the edits: none of them goes beyond it."""
 
 SCOPES: list[Readable] = [Cluster("east"), Cluster("west"), Topic("east", "orders"), *KEYS]
 
