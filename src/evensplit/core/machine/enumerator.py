@@ -253,7 +253,7 @@ def _batch_planned(transaction: Transaction, event: BatchPlanned) -> None:
             if known is not None and known.active:
                 transaction.put(known._replace(record_bytes=learned(known.record_bytes, *event.measured[key])))
     note_planned(transaction, ranges)
-    transaction.revision, transaction.edits = transaction.revision + 1, ()
+    transaction.revision += 1
     transaction.begun = True
     declared = (*session.declared, *((transaction.revision, loss) for loss in session.undeclared))
     transaction.tell(declared=declared, undeclared=(), open=False)
