@@ -48,7 +48,7 @@ class Opened:
     @property
     def can_be_edited(self) -> bool:
         """Whether the source has planned a batch."""
-        return self.last.state.begun and self.last.state.readers > 0
+        return self.last.state.begun
 
     def is_away(self, key: SplitId) -> bool:
         """Whether a split is not read any more, and its position is kept."""
