@@ -153,7 +153,9 @@ def _script(steps: list[Block]) -> str:
 
 def as_a_user() -> dict[str, str]:
     """The environment of a user with .venv activated; Java is set to start with half the processor time."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK", "PYTHON"))}
+    # COLUMNS is of whoever runs the tests in several processes: it is the width of no terminal.
+    others = ("PYSPARK", "SPARK", "PYTHON", "COLUMNS")
+    own = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     path = f"{Path(sys.executable).parent}{os.pathsep}{own.get('PATH', '')}"
     return {**own, "PATH": path, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
