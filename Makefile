@@ -51,7 +51,10 @@ test-matrix: setup ## Core tests on every Python and Spark that is supported (AR
 
 coverage: setup ## Whether the tests run every branch of the core (about 7 minutes)
 	@mkdir -p build
-	@$(py) -m coverage run -m pytest tests/unit tests/property -q -m "not slow" --hypothesis-profile=thorough $(ARGS)
+	@rm -f build/coverage build/coverage.*
+	@$(py) -m coverage run -m pytest tests/unit tests/property -q -m "not slow" --hypothesis-profile=thorough \
+		-n $(WORKERS) --dist loadfile $(ARGS)
+	@$(py) -m coverage combine --quiet
 	@$(py) -m coverage report
 
 check: setup ## Format, lint, types, import contract, Rust lint and tests: all of them, then what failed

@@ -174,6 +174,7 @@ def test_a_new_name_keeps_positions_owners_pins_and_limits() -> None:
     assert check_edit(OpenBatch(START, skipped, False), after) == ()
     assert changes(START, after).renamed == (("west", "north"),)
     assert happened(moved, START, after)[-1] == "was called west/clicks/0 before: `evensplit rewind --to 2h`"
+    assert happened(B, START, after) == ()
 
 
 def test_a_cluster_that_a_command_renamed_is_told_once() -> None:
@@ -204,6 +205,7 @@ def test_a_copy_says_that_it_is_one() -> None:
     "edit, said",
     [
         (lambda: rewind(DONE, {A: 200}, TOLD), "nothing goes back: east/orders/0 is at 200; expected at least one"),
+        (lambda: rewind(DONE, {}, TOLD), "nothing goes back: no partition is meant; expected at least one"),
         (lambda: rewind(DONE, {A: -1}, TOLD), "east/orders/0: -1 is not an offset; expected a number from 0 to"),
         (
             lambda: skip(DONE, A, 150, 160, TOLD),
