@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -161,3 +163,21 @@ def test_producer_ids_are_kept_from_task_to_task(spark: SparkSession, east: Loca
     found = records(east, topic, (0, 1))
     assert sorted(int(one.value or b"") for one in found) == list(range(300))
     assert all(int(one.value or b"") % 2 == one.partition for one in found)
+
+
+def test_a_thread_of_ones_own_writes_once_a_frame_was_made_in_it(
+    spark: SparkSession, east: LocalKafka, topic: str
+) -> None:
+    """Spark looks for a sink in the thread's active session. If it did not, the guide would say too much."""
+    east.create_topic(topic)
+    rows = numbered(spark, 3)
+
+    def with_frame() -> None:
+        spark.createDataFrame([(1,)], "a int")
+        write(rows, east, topic=topic)
+
+    with ThreadPoolExecutor(1) as threads, pytest.raises(Py4JError, match="DATA_SOURCE_NOT_FOUND"):
+        threads.submit(write, rows, east, topic=topic).result()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(with_frame).result()
+    assert values(east, topic) == ["0", "1", "2"]
