@@ -21,6 +21,7 @@ from evensplit.observe import files
 from evensplit.observe.metrics import METRICS, samples
 from evensplit.observe.recorder import QueryStatus, Recorder
 from tests.support.batches import Script, orders
+from tests.support.pages import DOCS
 from tests.support.promtool import promtool
 from tests.support.write_reports import report, writes
 
@@ -299,6 +300,46 @@ def rule_test(scene: Scene) -> dict[str, Any]:
     ]
     series = [{"series": name, "values": " ".join(values)} for name, values in scene.series(MINUTES).items()]
     return {"interval": "1m", "input_series": series, "alert_rule_test": wanted}
+
+
+def documented_rule() -> dict[str, Any]:
+    """The file of rules in the guide, for a query whose process is gone."""
+    page = (DOCS / "howto" / "monitoring.md").read_text()
+    (found,) = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.S) if "absent(" in block]
+    return dict(yaml.safe_load(found))
+
+
+def test_the_rule_of_the_guide_uses_what_is_exported() -> None:
+    (rule,) = documented_rule()["groups"][0]["rules"]
+    check(rule["expr"], "")
+
+
+@pytest.mark.slow
+def test_the_rule_of_the_guide_fires_when_the_query_is_gone(tmp_path: Path) -> None:
+    """Its query ends in minute 20."""
+    rules, test = tmp_path / "rules.yml", tmp_path / "test.yml"
+    rules.write_text(yaml.safe_dump(documented_rule()))
+    (rule,) = documented_rule()["groups"][0]["rules"]
+    fires = {
+        "exp_labels": {"query": "orders", **rule["labels"]},
+        "exp_annotations": rule["annotations"],
+    }
+    wanted = [
+        {"eval_time": f"{minute}m", "alertname": rule["alert"], "exp_alerts": [fires] if minute >= 30 else []}
+        for minute in (0, 15, 22, 30, 80)
+    ]
+    scene = rule_test(SCENES["the query has ended"])
+    test.write_text(
+        yaml.safe_dump(
+            {
+                "rule_files": [str(rules)],
+                "evaluation_interval": "1m",
+                "tests": [{**scene, "alert_rule_test": wanted}],
+            }
+        )
+    )
+    done = subprocess.run([promtool(), "test", "rules", test], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_alert_fires_in_some_scene() -> None:
