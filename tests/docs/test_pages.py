@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import DOCS, PLAIN, ROOT, Block, blocks, pages_with_examples, prints_like, run_page, strangers
+from tests.support.pages import (
+    DOCS,
+    PLAIN,
+    ROOT,
+    Block,
+    anchors,
+    blocks,
+    pages_with_examples,
+    prints_like,
+    run_page,
+    strangers,
+)
 
 SLOW = ("explanation/laws",)
 
@@ -44,16 +55,9 @@ def test_every_link_to_a_heading_leads_to_one() -> None:
     for page in pages:
         for target, anchor in re.findall(r"\]\(([^)#:\s]*\.md|)#([^)\s]+)\)", page.read_text()):
             to = page.parent / target if target else page
-            if "_build" not in page.parts and anchor not in _anchors(to):
+            if "_build" not in page.parts and anchor not in anchors(to):
                 missing.append(f"{page.relative_to(ROOT)}: {target}#{anchor}")
     assert missing == []
-
-
-def _anchors(page: Path) -> set[str]:
-    text = page.read_text()
-    headings = re.findall(r"^#+ +(.*?) *$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M)
-    shown = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", one).replace("`", "") for one in headings]
-    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in shown}
 
 
 def test_every_link_to_a_file_leads_to_one() -> None:

@@ -40,6 +40,14 @@ _BLOCK = re.compile(
 _PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.M)
 
 
+def anchors(page: Path) -> set[str]:
+    """The names that both GitHub and MyST give to the headings of a page."""
+    text = page.read_text()
+    headings = re.findall(r"^#+ +(.*?) *$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M)
+    shown = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", one).replace("`", "") for one in headings]
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in shown}
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A block of code. `file`: where it is to be written; `prints`: what follows it, None where nothing does."""

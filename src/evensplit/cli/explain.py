@@ -1,4 +1,4 @@
-"""`evensplit explain`: what an error means and what to do about it, by its id; what an option means, by its name."""
+"""`evensplit explain`: what an error, an option, a metric, an alert or a command means, by its id or name."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
-from itertools import chain, groupby
+from itertools import groupby
+from typing import Any
 
 import click
+import yaml
 from rich.text import Text
 
+from evensplit.cli.subjects import COMMAND_WORDS, REPAIR_PAGE, REPAIRING, SUBJECTS
 from evensplit.cli.usage import ending, form_option, new_console
 from evensplit.core.text import plain
 from evensplit.errors import BY_ID
 from evensplit.kafka.options.option import Option
+from evensplit.observe import files
+from evensplit.observe.metrics import METRICS
 from evensplit.spark.options.hints import CLIENT_OPTIONS, meaning_of
 from evensplit.spark.options.spec.all import BY_NAME, DECLARED, notes
 from evensplit.spark.options.spec.sink import SINK_BY_NAME, SINK_DECLARED
@@ -24,27 +29,11 @@ SUGGESTIONS_MAX = 3
 SIMILAR = 0.6
 """How much alike two words are, from 0 to 1, for one to be meant with the other."""
 
-TITLE = ("id", "name", "option", "command")
+TITLE = ("id", "name", "option", "metric", "alert", "command", "subject")
 """What stands in the first line of what is found; the rest has a heading each."""
 
 PAGES = "docs/reference"
 """From where the links of errors and options are."""
-
-COMMAND_WORDS = {
-    **dict.fromkeys(
-        ("edit", "edited", "edits", "repair", "surgery"), ("rewind", "skip", "drop", "rename-cluster", "fork", "undo")
-    ),
-    **dict.fromkeys(("rewound", "replay", "reset"), ("rewind",)),
-    **dict.fromkeys(("skipped", "poison"), ("skip",)),
-    **dict.fromkeys(("dropped", "forget", "forgotten"), ("drop",)),
-    **dict.fromkeys(("forked", "copy"), ("fork",)),
-    **dict.fromkeys(("rename", "renamed"), ("rename-cluster",)),
-    **dict.fromkeys(("undone", "revert"), ("undo",)),
-}
-"""What people call it, and what the history of a checkpoint says -> the commands that do it."""
-
-REPAIR_PAGE = "../howto/repair.md"
-REPAIRING = frozenset(chain.from_iterable(COMMAND_WORDS.values()))
 
 _ID = re.compile(r"(?:es-?)?(\d+)")
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
@@ -57,20 +46,23 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
         "evensplit explain ES-101",
         "evensplit explain startingOffsets",
         "evensplit explain OptionError --format json",
+        "evensplit explain EvensplitSilent",
+        "evensplit explain poison record",
     )
 )
-@click.argument("name")
+@click.argument("name", nargs=-1, required=True)
 @form_option
 @click.pass_context
-def explain(context: click.Context, name: str, form: str) -> None:
-    """Print what an error or an option means.
+def explain(context: click.Context, name: tuple[str, ...], form: str) -> None:
+    """Print what an error, an option, a metric or an alert means.
 
     For an error, these are its cause and its cure. NAME is the id in the last line of an error, or its class in
     evensplit.errors. Otherwise NAME is an option of format("evensplit"); for an option of another Kafka source or
-    client, the command names the one to use here. The name of a command, or a word such as rewound, leads to the
-    command and its page.
+    client, the command names the one to use here. The name of a command, or what people search for, such as lag or
+    poison record, leads to the command and its page.
     """
-    found = {heading: _plainly(text) for heading, text in find(name, context.find_root().command).items()}
+    asked = " ".join(name)
+    found = {heading: _plainly(text) for heading, text in find(asked, context.find_root().command).items()}
     if form == "json":
         click.echo(json.dumps(found, indent=1))
         return
@@ -82,7 +74,7 @@ def explain(context: click.Context, name: str, form: str) -> None:
 
 
 def find(name: str, among: click.Command | None = None) -> Mapping[str, str]:
-    """What an id (also as ES101 or 101), or the name of an error or an option in any case, means: Markdown by heading.
+    """What an id (also as ES101 or 101), a name in any case, or a word means: Markdown by heading.
 
     `among`: the group whose commands may be meant, too.
 
@@ -104,12 +96,38 @@ def find(name: str, among: click.Command | None = None) -> Mapping[str, str]:
         return {"option": known[0], "meaning": known[1]}
     if own := next((one for one in BY_NAME.values() if _is_one_of_many(whole, one)), None):
         return _option(own, DECLARED)
+    if watched := _watched(whole):
+        return watched
     if isinstance(among, click.Group):
         context = click.Context(among)
         asked = COMMAND_WORDS.get(whole, (whole,))
         if commands := {one: command for one in asked if (command := among.get_command(context, one)) is not None}:
             return _commands(commands)
+    if subject := SUBJECTS.get(whole):
+        return {"subject": subject.title, "meaning": subject.meaning, "more": f"[this page]({subject.page})."}
     raise click.ClickException(_unknown(name, whole))
+
+
+def _watched(whole: str) -> Mapping[str, str]:
+    """A metric or an alert of that name in lower case; nothing if there is none."""
+    for metric in METRICS:
+        if metric.name == whole:
+            labels = {"labels": ", ".join(metric.labels)} if metric.labels else {}
+            return {"metric": metric.name, "type": metric.kind, **labels, "meaning": metric.help}
+    rule = next((rule for rule in _alerts() if rule["alert"].lower() == whole), None)
+    if rule is None:
+        return {}
+    lasting = f" for {rule['for']}" if "for" in rule else ""
+    return {
+        "alert": rule["alert"],
+        "meaning": rule["annotations"]["description"],
+        "fires": f"when `{rule['expr']}`{lasting}",
+        "more": f"[all alerts](metrics.md#{whole}).",
+    }
+
+
+def _alerts() -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(files()["alerts.yml"])["groups"] for rule in group["rules"]]
 
 
 def _commands(found: Mapping[str, click.Command]) -> Mapping[str, str]:
@@ -153,7 +171,7 @@ def _unknown(name: str, whole: str) -> str:
         kinds = groupby(BY_ID, key=lambda error_id: error_id[:-2])
         ranges = (" to ".join(dict.fromkeys((ids[0], ids[-1]))) for _, found in kinds for ids in [list(found)])
         return f"there is no error {plain(name)!r}; there are {', '.join(ranges)}"
-    said = f"there is no error and no option {plain(name)!r}"
+    said = f"there is no error, option, metric, alert or command {plain(name)!r}"
     close = _nearest(whole)
     if not close:
         return f"{said}; expected an error such as ES-101 or OptionError, or an option such as subscribe"
@@ -161,10 +179,12 @@ def _unknown(name: str, whole: str) -> str:
 
 
 def _nearest(whole: str) -> list[str]:
-    """The errors and options whose names are most like it, the closest first."""
+    """The errors, options and metrics whose names are most like it, the closest first."""
     of_error = whole.rpartition(".")[2]
     alike = {f"{error_id} {error.__name__}": _likeness(of_error, error.__name__) for error_id, error in BY_ID.items()}
-    alike |= {option: _likeness(whole, option) for option in (*CLIENT_OPTIONS, *(one.name for one in BY_NAME.values()))}
+    named = (*CLIENT_OPTIONS, *(one.name for one in BY_NAME.values()), *(one.name for one in METRICS))
+    named = (*named, *(rule["alert"] for rule in _alerts()))
+    alike |= {name: _likeness(whole, name) for name in named}
     close = sorted((shown for shown, how in alike.items() if how >= SIMILAR), key=lambda shown: (-alike[shown], shown))
     return close[:SUGGESTIONS_MAX]
 

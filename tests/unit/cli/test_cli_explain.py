@@ -7,13 +7,19 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
-from evensplit.cli.explain import COMMAND_WORDS, SUGGESTIONS_MAX, find
+from evensplit.cli.explain import SUGGESTIONS_MAX, find
 from evensplit.cli.group import COMMANDS, evensplit
+from evensplit.cli.subjects import COMMAND_WORDS, SUBJECTS
 from evensplit.errors import BY_ID, EvenSplitError, OptionError
+from evensplit.observe import files
+from evensplit.observe.metric import Metric
+from evensplit.observe.metrics import METRICS
 from evensplit.spark.options.spec.all import BY_NAME, DECLARED
 from evensplit.spark.options.spec.sink import SINK_BY_NAME
+from tests.support.pages import anchors
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -79,7 +85,7 @@ def test_a_name_that_there_is_not() -> None:
 )
 def test_the_nearest_names_are_few_and_the_closest_is_first(typed: str, nearest: str) -> None:
     told = " ".join(run(typed, code=1)[1].split())
-    assert f"there is no error and no option {typed!r}; did you mean {nearest}" in told
+    assert f"there is no error, option, metric, alert or command {typed!r}; did you mean {nearest}" in told
     assert len(told.partition("did you mean")[2].split(",")) <= SUGGESTIONS_MAX == 3
 
 
@@ -152,4 +158,35 @@ def test_every_command_is_explained_and_no_option_is_hidden_by_one() -> None:
         assert find(name, evensplit)
     assert find("top", evensplit)["command"] == "evensplit top"
     assert find("top", evensplit)["more"].endswith("[this page](commands.md#evensplit-top).")
-    assert not COMMAND_WORDS.keys() & {*BY_NAME, *SINK_BY_NAME, *COMMANDS}
+    assert not {*COMMAND_WORDS, *SUBJECTS} & {*BY_NAME, *SINK_BY_NAME, *COMMANDS}
+    assert not COMMAND_WORDS.keys() & SUBJECTS.keys()
+
+
+def test_several_words_are_one_name() -> None:
+    assert run("Poison", "record") == run("poison record")
+    assert "`evensplit skip`: " in run("poison record")[0]
+
+
+@pytest.mark.parametrize("word", SUBJECTS)
+def test_what_people_search_for_leads_to_a_page_that_there_is(word: str) -> None:
+    shown, _ = run(word)
+    page, _, anchor = re.findall(r"\((docs/\S+\.md)(#?)([^)]*)\)", shown)[-1]
+    assert not anchor or anchor in anchors(ROOT / page)
+    for command in re.findall(r"evensplit ([a-z]+)", shown):
+        assert command in COMMANDS
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: str(metric.name))
+def test_every_metric_by_its_name(metric: Metric) -> None:
+    shown, _ = run(metric.name)
+    assert shown.startswith(f"{metric.name}\n\nType: {metric.kind}\n")
+    assert metric.help in shown
+
+
+def test_every_alert_by_its_name() -> None:
+    for group in yaml.safe_load(files()["alerts.yml"])["groups"]:
+        for rule in group["rules"]:
+            shown, _ = run(rule["alert"].lower())
+            assert shown.startswith(f"{rule['alert']}\n\nMeaning: {rule['annotations']['description']}")
+            assert rule["expr"] in shown
+            assert rule["alert"].lower() in anchors(ROOT / "docs/reference/metrics.md")
