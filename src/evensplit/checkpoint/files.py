@@ -35,6 +35,10 @@ CHUNK_BYTES = 512
 READS_AT_ONCE = 16
 """How many files of another file system are read at the same time: each takes a request and its answer."""
 
+BELOW_LOOKED_MAX = 100
+BELOW_SHOWN_MAX = 3
+"""Of the directories in a folder that is no checkpoint, so many are looked at, and so many checkpoints are named."""
+
 AnyPath = TypeVar("AnyPath", Path, Place)
 
 
@@ -189,6 +193,20 @@ def _add_checksums(crc: Entry, data: bytes) -> None:
         crc.put(crc_of(data))
 
 
+def _meant_instead(folder: Place) -> str:
+    """What may have been meant with a folder that is no checkpoint, as the end of a sentence."""
+    if folder.name == "offsets":
+        return f". Did you mean {folder.parent}?"
+    try:
+        names = sorted(entry(folder).directories())[:BELOW_LOOKED_MAX]
+        below = [str(folder / name) for name in names if entry(folder / name / "offsets").is_directory()]
+    except OSError as error:
+        raise unreadable(folder, error) from error
+    if not below:
+        return ""
+    return f", such as {' or '.join(below[:BELOW_SHOWN_MAX])}. `evensplit top {folder}` shows all that are below it"
+
+
 @contextmanager
 def _writing(path: Place) -> Iterator[None]:
     try:
@@ -212,8 +230,9 @@ def batches_of(checkpoint: Place) -> Sequence[int]:
             "URL as Spark has it. The directories offsets and commits are enough"
         )
     if not is_directory(offsets):
-        hint = f". Did you mean {checkpoint.parent}?" if checkpoint.name == "offsets" else ""
-        raise CheckpointError(f"{checkpoint} has no directory offsets; expected a query's checkpointLocation{hint}")
+        raise CheckpointError(
+            f"{checkpoint} has no directory offsets; expected a query's checkpointLocation{_meant_instead(checkpoint)}"
+        )
     found = sorted(numbers_in(offsets))
     if not found:
         raise CheckpointError(f"{offsets} has no offset files: the query has not planned a batch yet")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from pathlib import Path
@@ -50,6 +51,19 @@ def test_what_is_there_is_seen(home: Place) -> None:
     assert list(numbers_in(home / "commits")) == [3]
     with pytest.raises(CheckpointError, match=r"has no directory offsets.*Did you mean"):
         batches_of(home / "offsets")
+
+
+def test_a_folder_of_checkpoints_names_them(home: Place) -> None:
+    put_all(home, {f"{name}/offsets/0": OLD for name in ("a", "b", "c", "d")})
+    put_all(home, {"0/commits/0": OLD})
+    meant = (
+        f"expected a query's checkpointLocation, such as {home / 'a'} or {home / 'b'} or {home / 'c'}. `evensplit top"
+    )
+    with pytest.raises(CheckpointError, match=re.escape(meant)):
+        batches_of(home)
+    put_all(home, {"commits/0": OLD})
+    with pytest.raises(CheckpointError, match=r"checkpointLocation\n"):
+        batches_of(home / "0")
 
 
 def test_files_are_read_in_their_order(home: Place) -> None:
