@@ -202,6 +202,34 @@ def test_two_names_of_one_directory_are_one(to: str, checkpoint: str) -> None:
     assert found == [f"--to and --checkpoint are both {to!r}; expected two directories"]
 
 
+@pytest.mark.parametrize(
+    "to, checkpoint, said",
+    [
+        ("out", "out/checkpoint", "--checkpoint 'out/checkpoint' is inside of --to 'out', where readers look for rows"),
+        (
+            ".",
+            "checkpoint",
+            "--checkpoint 'checkpoint' is inside of --to '.', where readers look for rows; expected",
+        ),
+        ("s3a://b/", "s3a://b/ck/1", "such as s3a://b/_checkpoint"),
+        ("/ck/rows", "/ck", "--to '/ck/rows' is inside of --checkpoint '/ck'; expected two directories"),
+        ("out", "out/_checkpoint", ""),
+        ("out", "out/.ck/orders", ""),
+        ("out", "output", ""),
+        (".", "/ck", ""),
+        (".", "../ck", ""),
+        (".", "s3a://b/ck", ""),
+    ],
+)
+def test_rows_and_positions_have_a_directory_each(to: str, checkpoint: str, said: str) -> None:
+    arguments = ("--local", "--sink", "parquet", "--to", to, "--checkpoint", checkpoint)
+    if said:
+        (found,) = problems(*arguments)
+        assert said in found
+    else:
+        assert "checkpointLocation" in code(*arguments)
+
+
 @pytest.mark.parametrize("path", ["~/ck", "~", "~me/ck"])
 def test_a_home_directory_is_refused(path: str) -> None:
     said = " begins with ~, which is no home directory for Spark; expected the whole path"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from evensplit.cli.init import job as words
 from evensplit.cli.init.job import NAME_MAX, Answers, Job
-from evensplit.cli.init.literals import normal_path
+from evensplit.cli.init.literals import shared_directory
 from evensplit.cli.init.own_output import reads_topic
 from evensplit.cli.init.sample import sample
 from evensplit.cli.init.secret_options import secret_problems
@@ -156,8 +156,8 @@ class _Making:
         if self.sink == words.KAFKA and not self.target_servers and (self.clusters or given.metadata is not None):
             self.wrong("--sink kafka is given without the cluster that is written to; expected --to-servers")
         stores = self.sink in (words.PARQUET, words.DELTA, words.FOREACH)
-        if stores and self.stream and normal_path(self.target) == normal_path(self._checkpoint()):
-            self.wrong(f"--to and --checkpoint are both {self.target!r}; expected two directories")
+        if stores and self.stream and self.target and (wrong := shared_directory(self.target, self._checkpoint())):
+            self.wrong(wrong)
         for flag, value, is_used in (("--to", given.to, stores), ("--checkpoint", given.checkpoint, self.stream)):
             if is_used and value is not None and not value.strip():
                 self.wrong(f"{flag} is empty; expected a directory, or leave it out")

@@ -40,6 +40,33 @@ def normal_path(path: str) -> str:
     return rest if scheme == "file" else f"{scheme}:{rest}"
 
 
+def shared_directory(target: str, checkpoint: str) -> str:
+    """What is wrong with a directory of rows and one of positions, in a sentence; empty if each has its own.
+
+    Who reads the rows passes over directories whose names begin with `_` or `.`, so the positions may be in one.
+    """
+    rows, positions = normal_path(target), normal_path(checkpoint)
+    if rows == positions:
+        return f"--to and --checkpoint are both {target!r}; expected two directories"
+    inside = _below(positions, rows)
+    if inside and not any(name.startswith(("_", ".")) for name in inside):
+        return (
+            f"--checkpoint {checkpoint!r} is inside of --to {target!r}, where readers look for rows; expected "
+            f"another directory, or one whose name begins with an underscore, such as {target.rstrip('/')}/_checkpoint"
+        )
+    if _below(rows, positions):
+        return f"--to {target!r} is inside of --checkpoint {checkpoint!r}; expected two directories"
+    return ""
+
+
+def _below(path: str, folder: str) -> list[str]:
+    """The names on the way from a folder down to a path, both in their one form; none if it is not below it."""
+    if folder == ".":
+        return [] if path.startswith(("/", "..")) or ":" in path else path.split("/")
+    begin = f"{folder.rstrip('/')}/"
+    return path[len(begin) :].split("/") if path.startswith(begin) else []
+
+
 def _shown(character: str, quote: str) -> str:
     if character in ("\\", quote):
         return f"\\{character}"
