@@ -47,6 +47,8 @@ class Stand:
     """The end of the last planned batch."""
     replayed: Positions | None = None
     """The start of that batch if it is not done, and so will be planned again."""
+    kafka_id: str = ""
+    """The cluster as Kafka calls it; empty if that is not known."""
 
     @property
     def next(self) -> Positions:
@@ -151,8 +153,9 @@ def _stands(checkpoint: Checkpoint, source: str, states: Mapping[int, Enumerator
     end = _end(checkpoint, states)
     replayed = begins(start_of(checkpoint, source, states), end) if checkpoint.replays else {}
     return [
-        Stand(source, cluster, end.clusters[cluster].bootstrap_servers, positions, replayed.get(cluster))
+        Stand(source, cluster, of.bootstrap_servers, positions, replayed.get(cluster), of.kafka_id)
         for cluster, positions in positions_of_state(end).items()
+        for of in [end.clusters[cluster]]
     ]
 
 

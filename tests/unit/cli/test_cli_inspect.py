@@ -308,7 +308,7 @@ def test_lines_of_json_until_it_is_ended(place: Path, monkeypatch: pytest.Monkey
 
 
 def test_lag_against_the_brokers(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    east, west = FakeKafka("east"), FakeKafka("west")
+    east, west = (FakeKafka(name, cluster_id=f"kafka-{name}") for name in ("east", "west"))
     east.create_topic("orders", 3)
     for number in range(3):
         east.append("orders", number, 2_000)
@@ -355,7 +355,7 @@ def test_servers_of_one_cluster_are_asked_of_that_alone(
 
     def connect(cluster: str, settings: object) -> FakeKafka:
         asked.append(cluster)
-        return FakeKafka(cluster)
+        return FakeKafka(cluster, cluster_id=f"kafka-{cluster}")
 
     monkeypatch.setattr(log_ends, "ClusterClient", connect)
     login = ("--lag", "--option", "kafka.ssl.key.password=secret")

@@ -34,7 +34,7 @@ def ended(tmp_path: Path) -> Path:
 @pytest.fixture
 def east(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
     """Its topic has been read to the end."""
-    found = FakeKafka("east")
+    found = FakeKafka("east", cluster_id="kafka-east")
     found.create_topic("orders", 2)
     for number in range(2):
         found.append("orders", number, 5_000)

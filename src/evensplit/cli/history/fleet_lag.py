@@ -9,7 +9,6 @@ import click
 
 from evensplit.cli.history.fleet import Followed
 from evensplit.cli.live.lags import LogEnds, Target, stands_of, targets_of
-from evensplit.cli.live.log_ends import connected
 from evensplit.core.import_spark_offsets import Positions
 from evensplit.core.model import SplitId
 from evensplit.core.state.observation import Report
@@ -30,7 +29,7 @@ class FleetLag:
     lag: bool
     cluster: str | None = None
     ends: LogEnds = field(default_factory=LogEnds)
-    _names: dict[tuple[str, ClientSettings], str] = field(default_factory=dict)
+    _names: dict[tuple[str, ClientSettings, str], str] = field(default_factory=dict)
     _told_ms: dict[tuple[str, str], int] = field(default_factory=dict)
     _targets: dict[str, tuple[object, Mapping[_Key, _Key]]] = field(default_factory=dict)
 
@@ -114,8 +113,8 @@ class FleetLag:
 
     def _key(self, target: Target) -> _Key:
         """Where the ends of a cluster are, which is asked from now on."""
-        place = (target.cluster, target.settings)
+        place = (target.cluster, target.settings, target.kafka_id)
         if place not in self._names:
             self._names[place] = f"{len(self._names)} {target.servers}"
-            self.ends.add(self._names[place], target.cluster, connected(target.cluster, target.settings))
+            self.ends.add(target._replace(source=self._names[place]))
         return self._names[place], target.cluster

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from evensplit.checkpoint.migration import Stand, some
-from evensplit.cli.live.log_ends import LogPosition, look_at_logs, settings_of
+from evensplit.cli.live.known_logs import ask_same
+from evensplit.cli.live.log_ends import LogPosition, connected, settings_of
 from evensplit.cli.usage import another_form
 from evensplit.core.import_spark_offsets import Positions
 from evensplit.errors import ClusterError
@@ -147,16 +148,20 @@ def logs_of(
     *,
     positions: Positions | None = None,
 ) -> list[LogPosition] | None:
-    """The positions of `stand` beside their logs; None, and a note, if the cluster does not answer."""
+    """The positions of `stand` beside their logs; None, and a note, if its cluster does not answer there."""
     wanted = stand.next if positions is None else positions
-    name = stand.cluster
+    to = settings_of(servers, options)
+    client = connected(stand.cluster, to)
     try:
-        found, others = look_at_logs(name, settings_of(servers, options), wanted)
+        logs = ask_same(client, stand.cluster, stand.kafka_id, wanted, to)
     except ClusterError as error:
         notes.append(f"source {stand.source}: the logs are not known: {error}")
         return None
+    finally:
+        client.close()
+    others = [f"{topic}/{number}" for topic, number in logs.listing.keys if (topic, number) not in wanted]
     if others:
         notes.append(
             f"source {stand.source}: not in the checkpoint, so read from the first offset if subscribed: {some(others)}"
         )
-    return found
+    return logs.beside(wanted)

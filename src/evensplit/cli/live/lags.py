@@ -18,7 +18,8 @@ from evensplit.cli.live.connection_options import (
     said_of,
     servers_of,
 )
-from evensplit.cli.live.log_ends import Logs, ask_logs, connected, settings_of, topics_of
+from evensplit.cli.live.known_logs import ask_same
+from evensplit.cli.live.log_ends import Logs, connected, settings_of
 from evensplit.core.import_spark_offsets import Positions, positions_of_state
 from evensplit.core.model import SplitId
 from evensplit.errors import ClusterError
@@ -37,21 +38,35 @@ LOOKED_MS = 60_000
 def stands_of(views: Views) -> list[Stand]:
     """How far each source has come in each cluster."""
     return [
-        Stand(source, cluster, view.last.end.clusters[cluster].bootstrap_servers, positions)
+        Stand(source, cluster, of.bootstrap_servers, positions, kafka_id=of.kafka_id)
         for source, view in views.items()
         for cluster, positions in positions_of_state(view.last.end).items()
+        for of in [view.last.end.clusters[cluster]]
     ]
+
+
+class Target(NamedTuple):
+    """A cluster to be asked for a source, and how to reach it."""
+
+    source: str
+    cluster: str
+    servers: str
+    settings: ClientSettings
+    kafka_id: str
+    """As Kafka calls it; empty if that is not known."""
 
 
 @dataclass(slots=True)
 class _Asked:
+    target: Target
     client: ClusterPort
     look: Future[tuple[int, Logs]] | None = None
 
 
-def _ask(client: ClusterPort, positions: Positions) -> tuple[int, Logs]:
+def _ask(asked: _Asked, positions: Positions) -> tuple[int, Logs]:
     """The logs, and when they were seen, in ms by a clock that is not set."""
-    logs = ask_logs(client, topics_of(positions), positions)
+    to = asked.target
+    logs = ask_same(asked.client, to.cluster, to.kafka_id, positions, to.settings)
     return round(monotonic() * 1000), logs
 
 
@@ -88,7 +103,7 @@ class LogEnds:
                 self._take(key, asked.look)
                 asked.look = None
             if asked.look is None and key in stands:
-                asked.look = in_background(partial(_ask, asked.client, stands[key]), f"evensplit-ends-{key[1]}")
+                asked.look = in_background(partial(_ask, asked, stands[key]), f"evensplit-ends-{key[1]}")
 
     def finish(self) -> None:
         """Wait for the answers that are still to come. Each is there, or has failed, within the request deadline."""
@@ -125,9 +140,9 @@ class LogEnds:
             if asked.look is not None:
                 asked.look.add_done_callback(partial(_closed, asked.client))
 
-    def add(self, source: str, cluster: str, client: ClusterPort) -> None:
+    def add(self, target: Target) -> None:
         """Ask this cluster, too."""
-        self._asked[source, cluster] = _Asked(client)
+        self._asked[target.source, target.cluster] = _Asked(target, connected(target.cluster, target.settings))
 
     def _take(self, key: tuple[str, str], look: Future[tuple[int, Logs]]) -> None:
         try:
@@ -141,15 +156,6 @@ class LogEnds:
             self._seen_ms[key] = round(time() * 1000) - (round(monotonic() * 1000) - at_ms)
             known = [one for one in self._looks.get(key, ()) if at_ms - one.at_ms <= LOOKED_MS]
             self._looks[key] = [*known, EndsLook(at_ms, len(logs.ends), sum(logs.ends.values()))]
-
-
-class Target(NamedTuple):
-    """A cluster to be asked for a source, and how to reach it."""
-
-    source: str
-    cluster: str
-    servers: str
-    settings: ClientSettings
 
 
 def targets_of(
@@ -173,7 +179,8 @@ def targets_of(
         said = places.get(stand.source)
         at = servers_of(stand, said) if lag else said
         if at:
-            found.append(Target(stand.source, stand.cluster, at, settings_of(at, settings[stand.source])))
+            to = settings_of(at, settings[stand.source])
+            found.append(Target(stand.source, stand.cluster, at, to, stand.kafka_id))
     return found
 
 
@@ -183,7 +190,7 @@ def log_ends(
     """All that `targets_of` has, to be asked. Raises as it does."""
     found = LogEnds()
     for one in targets_of(views, servers, options, lag=lag, cluster=cluster):
-        found.add(one.source, one.cluster, connected(one.cluster, one.settings))
+        found.add(one)
     return found
 
 

@@ -136,17 +136,6 @@ def connected(cluster: str, settings: ClientSettings) -> ClusterPort:
     return ClusterClient(cluster, settings)
 
 
-def look_at_logs(cluster: str, settings: ClientSettings, positions: Positions) -> tuple[list[LogPosition], list[str]]:
-    """Each position beside its log, and the partitions of the same topics that have none. Raises ClusterError."""
-    client = connected(cluster, settings)
-    try:
-        logs = ask_logs(client, topics_of(positions), positions)
-    finally:
-        client.close()
-    others = [f"{topic}/{number}" for topic, number in logs.listing.keys if (topic, number) not in positions]
-    return logs.beside(positions), others
-
-
 def positions_table(logs: Sequence[LogPosition]) -> Table:
     """A table of positions, with what the logs say if they were asked."""
     asked = any(one.there is not None for one in logs)
