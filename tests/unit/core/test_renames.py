@@ -119,7 +119,9 @@ def test_the_story_tells_the_rename_and_nothing_of_what_is_kept() -> None:
     assert found.sentences() == (
         "cluster east is now called north: it is the same Kafka cluster, so its positions and owners are kept",
     )
-    assert happened(N_ONE, before, one.state) == ()
+    assert happened(N_ONE, before, one.state) == (
+        "was called east/t/0 before: the query found cluster east under the name north, by Kafka's cluster id",
+    )
     assert not same(one.state, before)
 
 
