@@ -350,10 +350,9 @@ class Recorder:
                     return
                 state = decode(json.loads(zlib.decompress(end)), state)
                 # Its cluster may have had another name then.
-                read = [
-                    key for key in state.splits if done and key[1:] == split[1:] and at_end(done, state.splits, key)
-                ]
-                yield BatchEnd(past.number, past.at_ms, state, frozenset(read))
+                same = [key for key in state.splits if done and key[1:] == split[1:]]
+                read = frozenset(key for key in same if at_end(done, state.splits, key))
+                yield BatchEnd(past.number, past.at_ms, state, read)
 
         told = split_history(split, ends())
         return told if wanted is None or wanted() else None

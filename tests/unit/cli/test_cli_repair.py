@@ -208,6 +208,11 @@ def test_rename_cluster_says_whether_it_is_needed(tmp_path: Path, name: str, cal
         "it under any new name. So it goes on where it stopped, whether its options call the cluster north, "
         f"{name} or otherwise. Checked"
     ) in " ".join(invoke("rename-cluster", place, "north", name, "--assume-stopped")[0].split())
+    place = checkpoint(tmp_path / "unfinished", *map(lines, known), committed=1)
+    assert (
+        f"{name} or otherwise. Batch 2 is not finished, so with another name than {name}, they have to keep one of the "
+        "cluster's bootstrap servers, too. "
+    ) in " ".join(invoke("rename-cluster", place, "north", name, "--assume-stopped")[0].split())
     clusters = {"north": replace(known[-1].clusters["north"], kafka_id="")}
     place = checkpoint(tmp_path / "unknown", *(lines(replace(one, clusters=clusters)) for one in known), committed=2)
     assert (

@@ -49,17 +49,26 @@ def rename_command(
         return edited
 
     in_those(outcome, chosen, lambda batch: before in batch.end.clusters, make)
-    outcome.notes.append(_note(before, after, kafka_ids))
+    unfinished = outcome.checkpoint.newest.number if outcome.checkpoint.replays else None
+    outcome.notes.append(_note(before, after, kafka_ids, unfinished))
     finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)
 
 
-def _note(before: str, after: str, kafka_ids: Sequence[str]) -> str:
-    """What the query has to call the cluster. `kafka_ids`: Kafka's id of it in each source, empty if not known."""
+def _note(before: str, after: str, kafka_ids: Sequence[str], unfinished: int | None) -> str:
+    """What the query has to call the cluster.
+
+    Args:
+        kafka_ids: Kafka's id of it in each source, empty if not known.
+        unfinished: the batch that is planned and not done; None: none is.
+    """
     if all(kafka_ids):
+        # A batch that is done again reads at once, before the cluster can say who it is.
+        servers = f". Batch {unfinished} is not finished, so with another name than {after}, they have to keep one of "
+        servers = "" if unfinished is None else f"{servers}the cluster's bootstrap servers, too"
         return (
             f"This is not needed: the checkpoint has Kafka's id of the cluster, {kafka_ids[0]}, by which the query "
             f"finds it under any new name. So it goes on where it stopped, whether its options call the cluster "
-            f"{before}, {after} or otherwise"
+            f"{before}, {after} or otherwise{servers}"
         )
     calls = (
         "The cluster of a query without the options clusters and metadata is called so"
