@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from evensplit.core.batch.plan import batch_ranges, plan_batch
-from evensplit.core.model import Held, Lifecycle, Split, SplitId, split_called
+from evensplit.core.model import Held, Lifecycle, Range, Split, SplitId, split_called
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.changes import FORGOTTEN, Step, lost_records
 from evensplit.explain.held import ALIGNMENT, held_by, held_sentence, over
@@ -172,7 +172,7 @@ def split_histories(
             known_from = end.batch + 1
             lives = [_Life(key, end.state.splits[key], chapters=_lost(key, end)) for key in there]
         elif there or lives:
-            lives = _gone_on(lives, there, _Batch(last or EnumeratorState(), end))
+            lives = _gone_on(lives, _Batch(last or EnumeratorState(), end, there))
         last = end.state
     if cluster is not None:
         lives = [life for life in lives if life.had(cluster) is not None]
@@ -221,14 +221,24 @@ class _Life:
 
 
 class _Batch:
-    """A batch: what histories of several splits have in common of it is worked out once."""
+    """A batch, at whose end the splits `there` are known: what their histories have in common is worked out once."""
 
-    def __init__(self, before: EnumeratorState, end: BatchEnd) -> None:
-        self.before, self.end = before, end
+    def __init__(self, before: EnumeratorState, end: BatchEnd, there: Sequence[SplitId]) -> None:
+        self.before, self.end, self.there = before, end, there
         self.step = Step(before, end.state)
-        self.ranges = batch_ranges(before, end.state)
+        self.ranges: dict[SplitId, list[Range]] = {key: [] for key in there}
+        """What it reads of each of them."""
+        self.readers: dict[SplitId, list[int]] = {key: [] for key in there}
+        """Whose these are, cut as the plan has them."""
         # Who reads a range depends on all the others.
         self.plan = plan_batch(before, end.state) if end.state.readers else None
+        for part in batch_ranges(before, end.state):
+            if part.split in self.ranges:
+                self.ranges[part.split].append(part)
+        for one in () if self.plan is None else self.plan.readers:
+            for part in one.ranges:
+                if part.split in self.readers:
+                    self.readers[part.split].append(one.reader)
 
 
 def _lost(key: SplitId, end: BatchEnd) -> list[Entry]:
@@ -237,8 +247,8 @@ def _lost(key: SplitId, end: BatchEnd) -> list[Entry]:
     return [Entry(end, end, lost, None)] if lost else []
 
 
-def _gone_on(lives: Sequence[_Life], there: Sequence[SplitId], batch: _Batch) -> list[_Life]:
-    """All of them after `batch`, at whose end the splits `there` are known."""
+def _gone_on(lives: Sequence[_Life], batch: _Batch) -> list[_Life]:
+    """All of them after `batch`."""
     names, end = batch.step.names, batch.end
     going = [life for life in lives if life.over is None]
     taken = [split_called(life.split, names) for life in going if life.split.cluster in names]
@@ -251,7 +261,7 @@ def _gone_on(lives: Sequence[_Life], there: Sequence[SplitId], batch: _Batch) ->
             if life.split in batch.before.splits:
                 life.chapters.append(Entry(end, end, (FORGOTTEN,), None))
     known = [life.split for life in going if life.over is None]
-    found = [*lives, *(_Life(key) for key in there if key not in known)]
+    found = [*lives, *(_Life(key) for key in batch.there if key not in known)]
     for life in found:
         if life.over is None:
             _go_on(life.chapters, life.split, batch)
@@ -298,16 +308,15 @@ def _limits(entry: Entry) -> list[Held]:
 def _reading(key: SplitId, batch: _Batch) -> tuple[Reading | None, tuple[Held, ...]]:
     """The offsets of one split that one batch read, and their readers; and what held the batch, around that split."""
     after, plan = batch.end.state, batch.plan
-    parts = [part for part in batch.ranges if part.split == key]
+    parts: Sequence[Range] = batch.ranges.get(key, ())
+    readers = tuple(dict.fromkeys(batch.readers.get(key, ())))
     left_out = tuple((one.end, other.start) for one, other in pairwise(parts))
     if plan is None:
         return Reading((), parts[0].start, parts[-1].end, None, left_out) if parts else None, ()
-    found = [(one.reader, part) for one in plan.readers for part in one.ranges if part.split == key]
     # A batch that reads nothing leaves what held the one before.
     held = over(key, after.held) if plan.offsets else ()
-    if not found:
+    if not readers:
         return None, held if _may_go_on(key, after) else ()
-    readers = tuple(dict.fromkeys(reader for reader, _ in found))
     owners = [one[key].owner for one in (after.splits, batch.step.known) if key in one]
     owner = next((one for one in owners if one is not None), None)
     is_joined = owner is not None and (plan.joined.get(owner),) == readers

@@ -101,3 +101,17 @@ def test_the_last_changes_have_the_new_name(place: Path) -> None:
     assert [one for one in happened if one["kind"] == "renamed"] == [
         {"batch": 4, "atMs": 1_700_000_040_000, "kind": "renamed", "text": said, "splits": 0}
     ]
+
+
+def test_a_name_by_a_command_after_one_that_the_query_noticed(tmp_path: Path) -> None:
+    names = ("east", "north")
+    place = write(tmp_path / "orders", [end(batch, **{name: "K"}) for batch, name in enumerate(names)])
+    invoke("rename-cluster", place, "north", "west", "--yes", "--assume-stopped")
+    story = invoke("why", place, "west/orders/0")[0]
+    found = "was called east/orders/0 before: the query found cluster east under the name north, by Kafka's cluster id"
+    given = "was called north/orders/0 before: `evensplit rename-cluster north west`"
+    assert 0 < story.index(found) < story.index(given)
+    for name in names:
+        assert invoke("why", place, f"{name}/orders/0")[0].endswith(f"its cluster has another name.\n\n{story}")
+    happened = json.loads(invoke("inspect", place, "--format", "json")[0])["sources"][0]["happenings"]
+    assert [one["kind"] for one in happened if "called" in one["text"]] == ["renamed", "edited"]
