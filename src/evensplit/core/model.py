@@ -28,6 +28,11 @@ class SplitId(NamedTuple):
         return f"{self.cluster}/{self.topic}/{self.partition}"
 
 
+def split_called(split: SplitId, names: Mapping[str, str]) -> SplitId:
+    """The same, where clusters have other names now. `names`: former name -> the one now."""
+    return split._replace(cluster=names[split.cluster]) if split.cluster in names else split
+
+
 class Lifecycle(StrEnum):
     """Where a split stands; each known split is in exactly one of these (law S1)."""
 
@@ -198,6 +203,12 @@ class Held(NamedTuple):
 
     limit: str
     scope: str = ""
+
+
+def held_called(held: Held, names: Mapping[str, str]) -> Held:
+    """The same, where clusters have other names now, as for `split_called`."""
+    cluster, slash, rest = held.scope.partition("/")
+    return held._replace(scope=f"{names.get(cluster, cluster)}{slash}{rest}")
 
 
 class RangeEpochs(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice, pairwise
 from operator import itemgetter
@@ -23,6 +23,8 @@ _stands = itemgetter(*map(Split._fields.index, ("topic_id", "owner", "finished",
 
 PARTITIONS_SHOWN_MAX = 32
 """How many partitions of one topic one line shows, where neighbours count as one: people search logs for them."""
+
+FORGOTTEN = "was forgotten: it was away for longer than positions are kept"
 
 LINES_MAX = 100
 """How many moves, and how many losses, have a line; of the others only their number."""
@@ -75,19 +77,18 @@ class Changes:
     def __bool__(self) -> bool:
         return any(getattr(self, one.name) for one in fields(self))
 
+    @property
+    def noticed(self) -> tuple[tuple[str, str], ...]:
+        """Those of `renamed` that no command has renamed: the query has noticed it."""
+        return _noticed(self.renamed, self.edits)
+
     def sentences(self) -> tuple[str, ...]:
         """The lines for the log; none if nothing changed.
 
         There is one for the partitions of each topic that came or went, for those that moved between the same two
         readers, and for each loss.
         """
-        lines = [edit_sentence(edit) for edit in self.edits]
-        told_by_edits = former_names(self.edits)
-        lines += [
-            f"cluster {was} is now called {now}: it is the same Kafka cluster, so its positions and owners are kept"
-            for was, now in self.renamed
-            if told_by_edits.get(was) != now
-        ]
+        lines = [*map(edit_sentence, self.edits), *(rename_sentence(*names) for names in self.noticed)]
         for topic, found in _by_topic([(one.split, one) for one in self.discoveries]):
             shown = found if len(found) <= PARTITIONS_SHOWN_MAX else ()
             parts = ", ".join(f"{one.split.partition} → {_reader(one.owner)}" for one in shown)
@@ -202,13 +203,49 @@ def why(split: SplitId, states: Sequence[EnumeratorState], events: Sequence[Even
     return tuple(lines)
 
 
+class Step:
+    """From one state to the next: what all splits have in common of it is worked out once."""
+
+    def __init__(self, before: EnumeratorState, after: EnumeratorState) -> None:
+        self.after = after
+        self.names = renamed_between(before, after)
+        """Former name of a cluster -> the one that it has in `after`, where that is another one."""
+        self.known = as_named(before, after)
+        """The splits before, by the names that they have now."""
+        self._edits = edits_between(before, after)
+        self._losses = new_losses(before, after)
+        self._reason = _reason(before, after)
+        self._noticed = {now: was for was, now in _noticed(self.names.items(), self._edits)}
+
+    def happened(self, split: SplitId) -> tuple[str, ...]:
+        """The changes of `split`, without its name: "was discovered", "starts at 6"."""
+        edited = edits_of(split, self._edits)
+        known, now = self.known.get(split), self.after.splits.get(split)
+        said = [] if now is None and edited else _change(known, now, self._reason)
+        lost = [lost_records(loss) for loss in self._losses if loss.split == split]
+        was = self._noticed.get(split.cluster) if known is not None else None
+        named = [] if was is None else [_named(split._replace(cluster=was), split.cluster)]
+        return (*named, *lost, *said, *edited)
+
+
 def happened(split: SplitId, before: EnumeratorState, after: EnumeratorState) -> tuple[str, ...]:
-    """The changes of `split` from one state to the next, without its name: "was discovered", "starts at 6"."""
-    edited = edits_of(split, edits_between(before, after))
-    known, now = as_named(before, after).get(split), after.splits.get(split)
-    said = [] if now is None and edited else _change(known, now, _reason(before, after))
-    lost = [lost_records(loss) for loss in new_losses(before, after) if loss.split == split]
-    return (*lost, *said, *edited)
+    """The changes of `split` from one state to the next, as `Step.happened` says them."""
+    return Step(before, after).happened(split)
+
+
+def rename_sentence(was: str, now: str) -> str:
+    """Say that a query has noticed that the cluster `was` is called `now`."""
+    return f"cluster {was} is now called {now}: it is the same Kafka cluster, so its positions and owners are kept"
+
+
+def _named(former: SplitId, now: str) -> str:
+    found = f"the query found cluster {former.cluster} under the name {now}, by Kafka's cluster id"
+    return f"was called {former} before: {found}"
+
+
+def _noticed(renamed: Iterable[tuple[str, str]], edits: Sequence[Edit]) -> tuple[tuple[str, str], ...]:
+    told_by_edits = former_names(edits)
+    return tuple((was, now) for was, now in renamed if told_by_edits.get(was) != now)
 
 
 def told(loss: Loss) -> str:
@@ -233,7 +270,7 @@ def loads(state: EnumeratorState) -> Sequence[int]:
 def _change(known: Split | None, split: Split | None, reason: str) -> list[str]:
     """The changes of one split."""
     if split is None:
-        return [] if known is None else ["was forgotten: it was away for longer than positions are kept"]
+        return [] if known is None else [FORGOTTEN]
     said: list[str] = []
     anew = known is not None and _is_anew(known, split)
     if known is None:

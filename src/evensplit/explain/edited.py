@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evensplit.core.model import SplitId
-from evensplit.core.state.edits import Edit, Jump, former_names, scope_text
+from evensplit.core.model import SplitId, split_called
+from evensplit.core.state.edits import Edit, Jump, scope_text
 from evensplit.core.text import counted
 
 
@@ -18,17 +18,21 @@ def edit_sentence(edit: Edit) -> str:
 def edits_of(split: SplitId, edits: Sequence[Edit]) -> tuple[str, ...]:
     """What happened to one split, without its name: "went back from offset 98 to 12: `evensplit rewind --to 2h`"."""
     said: list[str] = []
-    for edit in edits:
+    # Earlier edits have what they did by the names of today. Which name they gave, they have as it was given.
+    called = split
+    for edit in reversed(edits):
         jump = edit.jump_of(split)
+        former = split_called(called, {after: before for before, after in edit.renamed})
         if jump is not None:
             said.append(f"{_jumped(jump)}: `{edit.line}`")
         elif edit.drops(split):
             said.append(f"was forgotten: `{edit.line}`")
-        elif edit.renamed and (former := _former(split, edit)):
+        elif former != called:
             said.append(f"was called {former} before: `{edit.line}`")
         elif not (edit.jumps or edit.dropped or edit.renamed):
             said.append(f"goes on in a copy of the checkpoint: `{edit.line}`")
-    return tuple(said)
+        called = former
+    return tuple(said[::-1])
 
 
 def edit_json(edit: Edit) -> dict[str, Any]:
@@ -64,9 +68,3 @@ def _jumped(jump: Jump) -> str:
     if last == jump.at:
         return f"offset {last:,} is never read"
     return f"offsets {jump.at:,} to {last:,} are never read"
-
-
-def _former(split: SplitId, edit: Edit) -> str:
-    """The former name of a split whose cluster was renamed; empty: it was not."""
-    names = {after: before for before, after in former_names([edit]).items()}
-    return str(split._replace(cluster=names[split.cluster])) if split.cluster in names else ""

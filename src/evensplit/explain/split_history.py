@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 from evensplit.core.batch.plan import batch_ranges, plan_batch
-from evensplit.core.model import Held, Lifecycle, Split, SplitId
+from evensplit.core.model import Held, Lifecycle, Range, Split, SplitId, split_called
 from evensplit.core.state.state import EnumeratorState
-from evensplit.explain.changes import happened, lost_records
+from evensplit.explain.changes import FORGOTTEN, Step, lost_records
 from evensplit.explain.held import ALIGNMENT, held_by, held_sentence, over
 
 
@@ -66,7 +67,7 @@ class Entry:
     first: BatchEnd
     last: BatchEnd
     changes: tuple[str, ...]
-    """What happened to the split, in the words of `changes.happened`."""
+    """What happened to the split, in the words of `Step.happened`."""
     reading: Reading | None
     """What was read of it; None: nothing."""
     held: tuple[Held, ...] = ()
@@ -104,10 +105,22 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class SplitHistory:
-    """All that is known of a split."""
+class Former:
+    """A name that a split had before its cluster got another one."""
 
     split: SplitId
+    until: int
+    """The first batch that ended with the next name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitHistory:
+    """All that is known of a split, under whatever names."""
+
+    split: SplitId
+    """By its last name."""
+    former: tuple[Former, ...]
+    """Its names before that one, oldest first."""
     known_from: int
     """The first batch whose changes are known."""
     before: Split | None
@@ -120,6 +133,7 @@ class SplitHistory:
         """All of it, in JSON's own types; the end of a reading is the first offset after it."""
         return {
             "split": str(self.split),
+            "former": [{"split": str(one.split), "until": one.until} for one in self.former],
             "knownFrom": self.known_from,
             "before": _plain(self.before),
             "chapters": [chapter.to_json() for chapter in self.chapters],
@@ -128,7 +142,21 @@ class SplitHistory:
 
 
 def split_history(split: SplitId, ends: Iterable[BatchEnd]) -> SplitHistory | None:
-    """The history of `split`, from the ends of batches, oldest first; None if none of them knows it.
+    """The history of the split that is called so or, if none is, of the one that was last; None: none ever was.
+
+    See `split_histories`.
+    """
+    found = split_histories(split.topic, split.partition, ends, split.cluster)
+    return found[-1] if found else None
+
+
+def split_histories(
+    topic: str, partition: int, ends: Iterable[BatchEnd], cluster: str | None = None
+) -> tuple[SplitHistory, ...]:
+    """The histories of this partition in all clusters, from the ends of batches, oldest first.
+
+    The history of a partition goes on when its cluster gets another name. `cluster`: only what was called so at any
+    time, which can be several in turn; the one that is called so, or was last, comes last.
 
     Of the oldest batch, unless it is batch 0, only losses are known, since its start is missing. Batches that are
     missing in between are told with the next one.
@@ -136,23 +164,30 @@ def split_history(split: SplitId, ends: Iterable[BatchEnd]) -> SplitHistory | No
     Raises CheckpointError if two ends in a row are not the start and the end of one batch.
     """
     known_from = 0
-    before: Split | None = None
+    lives: list[_Life] = []
     last: EnumeratorState | None = None
-    chapters: list[Entry] = []
-    seen = False
     for end in ends:
-        seen = seen or split in end.state.splits
+        there = [key for key in end.state.splits if key[1:] == (topic, partition)]
         if last is None and end.batch > 0:
-            known_from, before = end.batch + 1, end.state.splits.get(split)
-            lost = tuple(lost_records(loss) for loss in end.state.losses if loss.split == split)
-            if lost:
-                chapters.append(Entry(end, end, lost, None))
-        else:
-            _go_on(chapters, split, last or EnumeratorState(), end)
+            known_from = end.batch + 1
+            lives = [_Life(key, end.state.splits[key], chapters=_lost(key, end)) for key in there]
+        elif there or lives:
+            lives = _gone_on(lives, _Batch(last or EnumeratorState(), end, there))
         last = end.state
-    if last is None or not seen:
-        return None
-    return SplitHistory(split, known_from, before, tuple(chapters), last.splits.get(split))
+    if cluster is not None:
+        lives = [life for life in lives if life.had(cluster) is not None]
+        lives.sort(key=lambda life: life.had(cluster) or 0)
+    return tuple(
+        SplitHistory(
+            life.split,
+            tuple(life.former),
+            known_from,
+            life.before,
+            tuple(life.chapters),
+            None if last is None or life.over is not None else last.splits.get(life.split),
+        )
+        for life in lives
+    )
 
 
 def describe_split(split: Split | None) -> str:
@@ -167,9 +202,76 @@ def describe_split(split: Split | None) -> str:
     return f"{at}; {'no reader yet' if split.owner is None else f'with reader {split.owner}'}"
 
 
-def _go_on(chapters: list[Entry], split: SplitId, before: EnumeratorState, end: BatchEnd) -> None:
-    """Add the batch that ends with `end`. One that only goes on as the chapter before extends that."""
-    changes, (reading, held) = happened(split, before, end.state), _reading(split, before, end.state)
+@dataclass(slots=True)
+class _Life:
+    """What is known of a split so far."""
+
+    split: SplitId
+    before: Split | None = None
+    former: list[Former] = field(default_factory=list)
+    chapters: list[Entry] = field(default_factory=list)
+    over: int | None = None
+    """The batch in which another cluster got its name, when it was forgotten; None: its name is its own."""
+
+    def had(self, cluster: str) -> float | None:
+        """Until which batch its cluster was called `cluster`; None: it never was."""
+        if self.split.cluster == cluster:
+            return math.inf if self.over is None else self.over
+        return next((one.until for one in reversed(self.former) if one.split.cluster == cluster), None)
+
+
+class _Batch:
+    """A batch, at whose end the splits `there` are known: what their histories have in common is worked out once."""
+
+    def __init__(self, before: EnumeratorState, end: BatchEnd, there: Sequence[SplitId]) -> None:
+        self.before, self.end, self.there = before, end, there
+        self.step = Step(before, end.state)
+        self.ranges: dict[SplitId, list[Range]] = {key: [] for key in there}
+        """What it reads of each of them."""
+        self.readers: dict[SplitId, list[int]] = {key: [] for key in there}
+        """Whose these are, cut as the plan has them."""
+        # Who reads a range depends on all the others.
+        self.plan = plan_batch(before, end.state) if end.state.readers else None
+        for part in batch_ranges(before, end.state):
+            if part.split in self.ranges:
+                self.ranges[part.split].append(part)
+        for one in () if self.plan is None else self.plan.readers:
+            for part in one.ranges:
+                if part.split in self.readers:
+                    self.readers[part.split].append(one.reader)
+
+
+def _lost(key: SplitId, end: BatchEnd) -> list[Entry]:
+    """What is known of the oldest batch."""
+    lost = tuple(lost_records(loss) for loss in end.state.losses if loss.split == key)
+    return [Entry(end, end, lost, None)] if lost else []
+
+
+def _gone_on(lives: Sequence[_Life], batch: _Batch) -> list[_Life]:
+    """All of them after `batch`."""
+    names, end = batch.step.names, batch.end
+    going = [life for life in lives if life.over is None]
+    taken = [split_called(life.split, names) for life in going if life.split.cluster in names]
+    for life in going:
+        if life.split.cluster in names:
+            life.former.append(Former(life.split, end.batch))
+            life.split = split_called(life.split, names)
+        elif life.split in taken:
+            life.over = end.batch
+            if life.split in batch.before.splits:
+                life.chapters.append(Entry(end, end, (FORGOTTEN,), None))
+    known = [life.split for life in going if life.over is None]
+    found = [*lives, *(_Life(key) for key in batch.there if key not in known)]
+    for life in found:
+        if life.over is None:
+            _go_on(life.chapters, life.split, batch)
+    return found
+
+
+def _go_on(chapters: list[Entry], split: SplitId, batch: _Batch) -> None:
+    """Add `batch`. One that only goes on as the chapter before extends that."""
+    end = batch.end
+    changes, (reading, held) = batch.step.happened(split), _reading(split, batch)
     if split in end.at_end:
         held = ()
     if not (changes or reading or held):
@@ -203,21 +305,19 @@ def _limits(entry: Entry) -> list[Held]:
     return sorted({Held(ALIGNMENT) if one.limit == ALIGNMENT else one for one in entry.held})
 
 
-def _reading(key: SplitId, before: EnumeratorState, after: EnumeratorState) -> tuple[Reading | None, tuple[Held, ...]]:
+def _reading(key: SplitId, batch: _Batch) -> tuple[Reading | None, tuple[Held, ...]]:
     """The offsets of one split that one batch read, and their readers; and what held the batch, around that split."""
-    parts = [part for part in batch_ranges(before, after) if part.split == key]
+    after, plan = batch.end.state, batch.plan
+    parts: Sequence[Range] = batch.ranges.get(key, ())
+    readers = tuple(dict.fromkeys(batch.readers.get(key, ())))
     left_out = tuple((one.end, other.start) for one, other in pairwise(parts))
-    if not after.readers:
+    if plan is None:
         return Reading((), parts[0].start, parts[-1].end, None, left_out) if parts else None, ()
-    # Its reader depends on the ranges of all the others.
-    plan = plan_batch(before, after)
-    found = [(one.reader, part) for one in plan.readers for part in one.ranges if part.split == key]
     # A batch that reads nothing leaves what held the one before.
     held = over(key, after.held) if plan.offsets else ()
-    if not found:
+    if not readers:
         return None, held if _may_go_on(key, after) else ()
-    readers = tuple(dict.fromkeys(reader for reader, _ in found))
-    owners = [one.splits[key].owner for one in (after, before) if key in one.splits]
+    owners = [one[key].owner for one in (after.splits, batch.step.known) if key in one]
     owner = next((one for one in owners if one is not None), None)
     is_joined = owner is not None and (plan.joined.get(owner),) == readers
     return Reading(readers, parts[0].start, parts[-1].end, owner if is_joined else None, left_out), held

@@ -349,8 +349,10 @@ class Recorder:
                 if wanted is not None and not wanted():
                     return
                 state = decode(json.loads(zlib.decompress(end)), state)
-                read = done and at_end(done, state.splits, split)
-                yield BatchEnd(past.number, past.at_ms, state, frozenset({split} if read else ()))
+                # Its cluster may have had another name then.
+                same = [key for key in state.splits if done and key[1:] == split[1:]]
+                read = frozenset(key for key in same if at_end(done, state.splits, key))
+                yield BatchEnd(past.number, past.at_ms, state, read)
 
         told = split_history(split, ends())
         return told if wanted is None or wanted() else None

@@ -9,7 +9,7 @@ from enum import StrEnum
 from evensplit.core.model import SplitId
 from evensplit.core.text import counted
 from evensplit.explain.batch import Explanation
-from evensplit.explain.changes import Changes, lost_records
+from evensplit.explain.changes import Changes, lost_records, rename_sentence
 from evensplit.explain.edited import edit_sentence
 
 BATCH_HAPPENINGS_MAX = 20
@@ -21,6 +21,7 @@ class Kind(StrEnum):
 
     STARTED = "started"
     EDITED = "edited"
+    RENAMED = "renamed"
     DISCOVERED = "discovered"
     MOVED = "moved"
     RETAINED = "retained"
@@ -54,6 +55,10 @@ def of_changes(number: int, at_ms: int | None, found: Changes) -> Iterator[Timel
     for edit in found.edits:
         keys = [jump.split for jump in edit.jumps]
         yield TimelineEvent(number, at_ms, Kind.EDITED, edit_sentence(edit), len(keys), _clusters(keys))
+    for was, now in found.noticed[: _shown(found.noticed)]:
+        yield TimelineEvent(number, at_ms, Kind.RENAMED, rename_sentence(was, now), 0, (now,))
+    if left := sorted(now for _, now in found.noticed[_shown(found.noticed) :]):
+        yield TimelineEvent(number, at_ms, Kind.RENAMED, f"{len(left)} more clusters have new names", 0, tuple(left))
     for kind, groups in _grouped(found):
         for keys, text in groups[: _shown(groups)]:
             yield TimelineEvent(number, at_ms, kind, _named(keys, text), len(keys), _clusters(keys))

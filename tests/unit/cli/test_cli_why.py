@@ -288,17 +288,19 @@ def test_a_split_that_is_not_there(tmp_path: Path, there: dict[str, Any], asked:
     assert told in refused(tmp_path, asked)
 
 
-def named(position: int, **ids: str) -> str:
-    """As `state`, of Kafka clusters with these ids, by their names."""
+def named(position: int, new: str = "", **ids: str) -> str:
+    """As `state`, of Kafka clusters with these ids, by their names; reading of the `new` one begins in this batch."""
     found = state(position, clusters="".join(name[0] for name in ids))
-    return line(replace(found, clusters={name: replace(found.clusters[name], kafka_id=ids[name]) for name in ids}))
+    splits = {key: one._replace(first=position) if key.cluster == new else one for key, one in found.splits.items()}
+    clusters = {name: replace(found.clusters[name], kafka_id=ids[name]) for name in ids}
+    return line(replace(found, clusters=clusters, splits=splits))
 
 
 def test_a_cluster_that_was_renamed_is_one_unless_another_has_its_former_name(tmp_path: Path) -> None:
     for batch, ids in enumerate(({"east": "1"}, {"mast": "1"}, {"mast": "1"}, {"wast": "1"})):
         write(tmp_path, batch, named(100 * batch, **ids))
     assert run(tmp_path, "orders/1") == run(tmp_path, "wast/orders/1")
-    write(tmp_path, 4, named(400, east="2", wast="1"))
+    write(tmp_path, 4, named(400, "east", east="2", wast="1"))
     assert "is in several clusters; say which: east/orders/1, wast/orders/1" in refused(tmp_path, "orders/1")
     write(tmp_path, 5, named(500, wast="1", xast="2"))
     assert "say which: wast/orders/1, xast/orders/1" in refused(tmp_path, "orders/1")

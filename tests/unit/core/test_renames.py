@@ -23,6 +23,7 @@ from evensplit.core.machine.events import (
     TimePassed,
 )
 from evensplit.core.model import EpochStart, Range, SplitId, Topics
+from evensplit.core.repair.places import targets_of_batch
 from evensplit.core.state.codec import decode, same
 from evensplit.core.state.settings import DECLARE, NEVER, Settings
 from evensplit.core.state.state import EnumeratorState, as_named, renamed_clusters
@@ -119,7 +120,9 @@ def test_the_story_tells_the_rename_and_nothing_of_what_is_kept() -> None:
     assert found.sentences() == (
         "cluster east is now called north: it is the same Kafka cluster, so its positions and owners are kept",
     )
-    assert happened(N_ONE, before, one.state) == ()
+    assert happened(N_ONE, before, one.state) == (
+        "was called east/t/0 before: the query found cluster east under the name north, by Kafka's cluster id",
+    )
     assert not same(one.state, before)
 
 
@@ -253,6 +256,20 @@ def test_the_old_name_may_be_given_to_another_cluster_in_the_same_batch() -> Non
     one.tell(BatchOpened(), ClustersListed((NORTH,)), answer("north"), ClustersListed((EAST, NORTH)))
     one.tell(answer("east", "other"), OffsetsResolved({ONE: 3, TWO: 3}), BatchPlanned({N_ONE: 22, ONE: 5}))
     assert batch_ranges(before, one.checkpoint()) == (Range(ONE, 3, 5), Range(N_ONE, 20, 22))
+
+
+def test_a_name_of_one_that_is_forgotten_in_the_same_batch_is_not_that_one() -> None:
+    """Where it had been read to says nothing of the one that has its name now."""
+    one = known_as_east(settings=Settings(retention_ms=0))
+    one.tell(ClustersListed((EAST, WEST)), answer("west", "W", count=1), OffsetsResolved({W_ONE: 90}), BatchPlanned({}))
+    before = one.commit()
+    gone = ClustersListed((EAST,), confirmed=True)
+    one.tell(BatchOpened(), gone, TimePassed(900_000), gone, ClustersListed((WEST,)), answer("west", "K"))
+    one.tell(BatchPlanned({W_ONE: 30}))
+    after = one.checkpoint()
+    assert as_named(before, after)[W_ONE].position == 20
+    assert batch_ranges(before, after) == (Range(W_ONE, 20, 30),)
+    assert targets_of_batch(1, {0: before, 1: after}, [W_ONE]) == {W_ONE: 20}
 
 
 # A name next to another, and back

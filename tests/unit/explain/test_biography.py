@@ -157,6 +157,7 @@ def test_as_json() -> None:
     document = json.loads(json.dumps(found.to_json()))
     assert document == {
         "split": "c/a/0",
+        "former": [],
         "knownFrom": 0,
         "before": None,
         "chapters": [

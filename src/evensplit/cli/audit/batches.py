@@ -12,7 +12,7 @@ from evensplit.checkpoint.migration import cluster_of, stands, states_of
 from evensplit.checkpoint.places.place import Place
 from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.import_spark_offsets import positions_of_state
-from evensplit.core.model import Range, SplitId
+from evensplit.core.model import Range, SplitId, split_called
 from evensplit.core.state.edits import begins_query
 from evensplit.core.state.state import EnumeratorState, edits_between, renamed_between
 from evensplit.errors import CheckpointForeign
@@ -54,7 +54,7 @@ class ReadBatches:
 
     def last_name(self, split: SplitId) -> SplitId:
         """The split by the last name of its cluster."""
-        return split._replace(cluster=self.renamed.get(split.cluster, split.cluster))
+        return split_called(split, self.renamed)
 
     @property
     def former(self) -> int:

@@ -6,7 +6,6 @@ import difflib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import click
 from rich.box import SIMPLE
@@ -18,9 +17,8 @@ from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.usage import PLACE, ending, form_option, new_console, watched
 from evensplit.core.model import SplitId
-from evensplit.core.state.state import renamed_between
 from evensplit.core.text import plain
-from evensplit.explain.split_history import Entry, SplitHistory, describe_split, split_history
+from evensplit.explain.split_history import Entry, SplitHistory, describe_split, split_histories
 from evensplit.times import time_of
 
 SUGGESTIONS_MAX = 5
@@ -70,47 +68,28 @@ def why(checkpoint: Place, split: Wanted, form: str) -> None:
     It says which reader read which offsets, and why. It comes from the offset files in CHECKPOINT, the
     checkpointLocation of a query (a path, or a URL as s3a://bucket/orders), which may be running. Spark keeps those of
     the last 100 batches; of older ones only the result is known. CLUSTER can be left out if only one cluster has such a
-    partition.
+    partition. It may be any name that the cluster had in these batches: the history goes on over new names. If
+    another cluster has the name now, both are shown.
     """
     log = read_offset_log(checkpoint)
-    known = sorted({key for source in log.sources for end in log.outermost(source) for key in end.state.splits})
-    keys = [key for key in known if split.means(key)]
-    if len(keys) > 1:
-        former = _former(log)
-        keys = [key for key in keys if key not in former]
-    if len(keys) > 1:
+    found = [(source, story) for source in log.sources for story in _stories(log, source, split)]
+    names = sorted({story.split for _, story in found})
+    if split.cluster is None and len(names) > 1:
         raise click.ClickException(
-            plain(f"{split} is in several clusters; say which: {', '.join(map(str, keys[:SUGGESTIONS_MAX]))}")
+            plain(f"{split} is in several clusters; say which: {', '.join(map(str, names[:SUGGESTIONS_MAX]))}")
         )
-    if not keys and split.cluster is not None:
-        # It may have come and gone in between.
-        keys = [SplitId(split.cluster, split.topic, split.partition)]
-    found = [(source, story) for key in keys for source in log.sources if (story := _story(log, source, key))]
     if not found:
+        known = sorted({key for source in log.sources for end in log.outermost(source) for key in end.state.splits})
         raise click.ClickException(plain(_unknown(split, known, log)))
     if form == "json":
         click.echo(json.dumps(_plain(checkpoint, log, found), indent=1))
     else:
-        new_console().print(_page(log, found))
+        new_console().print(_page(log, split, found))
 
 
-def _former(log: OffsetLog) -> frozenset[SplitId]:
-    """What has another name by now, since its cluster was renamed, where nothing else has the former one."""
-    former: set[SplitId] = set()
-    now: set[SplitId] = set()
-    for source in log.sources:
-        names: dict[str, str] = {}
-        for before, after in pairwise(end.state for end in log.ends(source)):
-            more = renamed_between(before, after)
-            names = {**more, **{name: more.get(last, last) for name, last in names.items()}}
-        oldest, newest = (end.state.splits for end in log.outermost(source))
-        now.update(newest)
-        former.update(key for key in oldest if key._replace(cluster=names.get(key.cluster, key.cluster)) in newest)
-    return frozenset(former - now)
-
-
-def _story(log: OffsetLog, source: str, key: SplitId) -> SplitHistory | None:
-    return split_history(key, watched("batches", log.ends(source), len(log.files)))
+def _stories(log: OffsetLog, source: str, split: Wanted) -> Sequence[SplitHistory]:
+    ends = watched("batches", log.ends(source), len(log.files))
+    return split_histories(split.topic, split.partition, ends, split.cluster)
 
 
 def _unknown(wanted: Wanted, known: Sequence[SplitId], log: OffsetLog) -> str:
@@ -133,10 +112,18 @@ def _listed(things: Sequence[object]) -> str:
     return f"{verb} {shown}{f', … {len(things)} in all' if len(things) > SUGGESTIONS_MAX else ''}"
 
 
-def _page(log: OffsetLog, found: Sequence[tuple[str, SplitHistory]]) -> Group:
+def _page(log: OffsetLog, split: Wanted, found: Sequence[tuple[str, SplitHistory]]) -> Group:
     last = log.files[-1].batch
     parts: list[Text | Table] = []
     for source, story in found:
+        if parts:
+            parts.append(Text())
+        if split.cluster not in (None, story.split.cluster):
+            until = max(one.until for one in story.former if one.split.cluster == split.cluster)
+            said = (
+                f"What was called {split} before batch {until} goes on as {story.split}: its cluster has another name."
+            )
+            parts += [Text(plain(said)), Text()]
         where = f", source {source} of the query" if len(log.sources) > 1 else ""
         parts.append(Text(plain(f"{story.split}{where}"), "bold"))
         parts.append(_table(story))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.repair.carry_out import begin, checkpoint_argument, editing, finish, in_those
 from evensplit.cli.usage import ending
-from evensplit.core.repair.edit import rename_cluster
+from evensplit.core.repair.edit import OpenBatch, rename_cluster
+from evensplit.core.state.state import EnumeratorState
 from evensplit.spark.options.per_cluster import DEFAULT_CLUSTER, cluster_name_problem
 
 
@@ -31,22 +34,48 @@ def rename_command(
     In CHECKPOINT, the checkpointLocation of a query that has ended, the cluster OLD becomes NEW, with its positions and
     owners. Do it before the query's options call it so. It is needed only where the checkpoint does not have Kafka's id
     of the cluster, as right after `evensplit migrate`: by that a query finds a cluster that is called otherwise. The
-    one cluster of a query without the options clusters and metadata is called 'default'.
+    command says whether it is needed. The one cluster of a query without the options clusters and metadata is called
+    'default'.
     """
     problem = cluster_name_problem(after, "NEW")
     if problem:
         raise click.UsageError(problem)
     outcome = begin(checkpoint, "rename-cluster", f"{before} {after}")
-    in_those(
-        outcome,
-        chosen,
-        lambda batch: before in batch.end.clusters,
-        lambda batch: rename_cluster(batch, before, after, outcome.told),
-    )
+    kafka_ids: list[str] = []
+
+    def make(batch: OpenBatch) -> EnumeratorState:
+        edited = rename_cluster(batch, before, after, outcome.told)
+        kafka_ids.append(edited.clusters[after].kafka_id)
+        return edited
+
+    in_those(outcome, chosen, lambda batch: before in batch.end.clusters, make)
+    unfinished = outcome.checkpoint.newest.number if outcome.checkpoint.replays else None
+    outcome.notes.append(_note(before, after, kafka_ids, unfinished))
+    finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)
+
+
+def _note(before: str, after: str, kafka_ids: Sequence[str], unfinished: int | None) -> str:
+    """What the query has to call the cluster.
+
+    Args:
+        kafka_ids: Kafka's id of it in each source, empty if not known.
+        unfinished: the batch that is planned and not done; None: none is.
+    """
+    if all(kafka_ids):
+        # A batch that is done again reads at once, before the cluster can say who it is.
+        servers = f". Batch {unfinished} is not finished, so with another name than {after}, they have to keep one of "
+        servers = "" if unfinished is None else f"{servers}the cluster's bootstrap servers, too"
+        return (
+            f"This is not needed: the checkpoint has Kafka's id of the cluster, {kafka_ids[0]}, by which the query "
+            f"finds it under any new name. So it goes on where it stopped, whether its options call the cluster "
+            f"{before}, {after} or otherwise{servers}"
+        )
     calls = (
         "The cluster of a query without the options clusters and metadata is called so"
         if after == DEFAULT_CLUSTER
         else f"The query has to call this cluster {after}, in clusters or metadata"
     )
-    outcome.notes.append(f"{calls}. Under a name that is not in the checkpoint, it would be read from its beginning")
-    finish(outcome, yes=yes, assume_stopped=assume_stopped, form=form)
+    return (
+        f"{calls}. The checkpoint does not have Kafka's id of the cluster, so under any other new name it would be "
+        "taken for another one, and read from its beginning"
+    )

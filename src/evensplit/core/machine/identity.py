@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeVar
 from evensplit.core.machine.effects import RefuseCluster
 from evensplit.core.machine.events import PartitionsListed
 from evensplit.core.machine.transaction import Transaction
-from evensplit.core.model import ClusterState, ListedPartition, SplitId
+from evensplit.core.model import ClusterState, ListedPartition, SplitId, split_called
 from evensplit.core.state.open_questions import ID_CONFLICT_ANSWERS_MIN, id_conflict_wait_ms
-from evensplit.core.state.state import IdConflict, ReadRanges, TopicName, recency
+from evensplit.core.state.state import IdConflict, ReadRanges, TopicName, by_names, recency
 
 Value = TypeVar("Value")
 
@@ -78,10 +78,11 @@ def _rename(transaction: Transaction, before: ClusterState, after: ClusterState)
         removed_at_ms=None,
     )
     del transaction.clusters[before.id]
-    transaction.renamed[before.id] = after.id
+    names = {before.id: after.id}
+    transaction.renamed.update(names)
     identified = transaction.session.identified.get(before.id)
     for key, split in [(key, split) for key, split in transaction.splits.items() if key.cluster == before.id]:
-        renamed = key._replace(cluster=after.id)
+        renamed = split_called(key, names)
         # Splits that were removed with the cluster's old name return; those that were removed before do not.
         back = split.removed_at_ms is not None and split.removed_at_ms == before.removed_at_ms and not split.settled
         transaction.drop(split)
@@ -99,14 +100,14 @@ def _rename(transaction: Transaction, before: ClusterState, after: ClusterState)
     transaction.tell(
         listings=_without(session.listings, before.id),
         listed_polls=_without(session.listed_polls, before.id),
-        ends={**_without(session.ends, before.id), after.id: _keyed(session.ends.get(before.id, {}), after.id)},
+        ends={**_without(session.ends, before.id), after.id: by_names(session.ends.get(before.id, {}), names)},
         leader_epochs=_without(session.leader_epochs, before.id),
         former_leaders=_without(session.former_leaders, before.id),
         missing_since={key: since for key, since in session.missing_since.items() if not _is_of(key, before.id)},
         truncation_observations={
             key: seen for key, seen in session.truncation_observations.items() if key.cluster != before.id
         },
-        previous_owners={_renamed(key, before.id, after.id): owner for key, owner in session.previous_owners.items()},
+        previous_owners=by_names(session.previous_owners, names),
         former_topic_ids={_topic(key, before.id, after.id): ids for key, ids in session.former_topic_ids.items()},
         id_conflicts={key: one for key, one in session.id_conflicts.items() if key[0] != before.id},
         leaving=tuple(name for name in session.leaving if name != before.id),
@@ -125,19 +126,12 @@ def _renamed_read(
 ) -> Mapping[str, tuple[ReadRanges, ...]]:
     if before not in read:
         return read
-    return {**_without(read, before), after: (*read.get(after, ()), *(one.renamed(after) for one in read[before]))}
-
-
-def _keyed(of: Mapping[SplitId, Value], cluster: str) -> dict[SplitId, Value]:
-    return {key._replace(cluster=cluster): value for key, value in of.items()}
+    names = {before: after}
+    return {**_without(read, before), after: (*read.get(after, ()), *(one.called(names) for one in read[before]))}
 
 
 def _without(of: Mapping[str, Value], cluster: str) -> dict[str, Value]:
     return {name: value for name, value in of.items() if name != cluster}
-
-
-def _renamed(key: SplitId, before: str, after: str) -> SplitId:
-    return key._replace(cluster=after) if key.cluster == before else key
 
 
 def _topic(key: TopicName, before: str, after: str) -> TopicName:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from evensplit.core.loss_text import CURE, describe_loss, extent
 from evensplit.core.machine.effects import Effect, Forget, ReportLoss
 from evensplit.core.machine.events import NOW, Asked
-from evensplit.core.model import ClusterState, Loss, Readable, Split, SplitId
+from evensplit.core.model import ClusterState, Loss, Readable, Split, SplitId, split_called
 from evensplit.core.state.settings import FAIL
 from evensplit.core.state.state import EnumeratorState
 
@@ -224,7 +224,7 @@ class Transaction:
             known = earlier.get(key)
             if known is None or known.owner is None or not (self.session.open or known.owner >= self.readers):
                 continue
-            key = key._replace(cluster=self.renamed.get(key.cluster, key.cluster))
+            key = split_called(key, self.renamed)
             split = self.get(key)
             if split is None or split.owner is None:
                 taken[key] = known.owner

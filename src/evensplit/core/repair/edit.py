@@ -16,7 +16,7 @@ from evensplit.core.batch.plan import batch_ranges, beginnings
 from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import BatchOpened, BatchPlanned
 from evensplit.core.machine.transaction import Transaction
-from evensplit.core.model import Cluster, Readable, Split, SplitId, Topic, scopes
+from evensplit.core.model import Cluster, Readable, Split, SplitId, Topic, held_called, scopes, split_called
 from evensplit.core.state.edits import Edit, Jump, former_names, readable_called, scope_text
 from evensplit.core.state.state import EnumeratorState, Session, edits_between
 from evensplit.core.state.validation import COUNT_MAX
@@ -188,16 +188,13 @@ def rename_cluster(batch: OpenBatch, before: str, after: str, told: Told) -> Enu
         if key.cluster == before:
             change.drop(split)
             change.put(split._replace(id=key._replace(cluster=after)))
+    names = {before: after}
     change.eligible = {
-        reader: tuple(readable_called(one, before, after) for one in readable)
-        for reader, readable in end.eligible.items()
+        reader: tuple(readable_called(one, names) for one in readable) for reader, readable in end.eligible.items()
     }
-    change.losses = [
-        loss._replace(split=loss.split._replace(cluster=after)) if loss.split.cluster == before else loss
-        for loss in end.losses
-    ]
-    change.held = tuple(sorted(one._replace(scope=_scope_called(one.scope, before, after)) for one in end.held))
-    earlier = tuple(edit.called(before, after) for edit in end.edits)
+    change.losses = [loss._replace(split=split_called(loss.split, names)) for loss in end.losses]
+    change.held = tuple(sorted(held_called(one, names) for one in end.held))
+    earlier = tuple(edit.called(names) for edit in end.edits)
     return _edited(batch, change, told.edit(renamed=((before, after),)), earlier)
 
 
@@ -279,8 +276,3 @@ def _instead(state: EnumeratorState, scope: Readable, *, topics: bool = False) -
     question = meant(scope_text(scope), there)
     shown = ", ".join(there[:NAMED_MAX]) + (f", … {len(there)} in all" if len(there) > NAMED_MAX else "")
     return f"; it has {shown or 'none'}{f'; {question}' if question else ''}"
-
-
-def _scope_called(scope: str, before: str, after: str) -> str:
-    name, slash, rest = scope.partition("/")
-    return f"{after}{slash}{rest}" if name == before else scope

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from evensplit.core.batch.plan import batch_ranges, beginnings
 from evensplit.core.model import Readable, Split, SplitId, scopes
 from evensplit.core.repair.edit import OpenBatch, may_go_back
-from evensplit.core.state.state import EnumeratorState, as_named, renamed_between
+from evensplit.core.state.state import EnumeratorState, as_named, by_names, renamed_between
 from evensplit.errors import EditRefused
 
 
@@ -47,9 +47,8 @@ def targets_of_batch(number: int, ends: Mapping[int, EnumeratorState], wanted: S
 def _followed(found: Mapping[SplitId, int], last: EnumeratorState, state: EnumeratorState) -> dict[SplitId, int]:
     """`found` by the names in `state`, and where what is new there began: splits, or topics that were created anew."""
     names, known = renamed_between(last, state), as_named(last, state)
-    after = {key._replace(cluster=names.get(key.cluster, key.cluster)): at for key, at in found.items()}
     new = [key for key, split in state.splits.items() if split.position is not None and _is_new(known.get(key), split)]
-    return {**after, **beginnings(last, state, new)}
+    return {**by_names(found, names), **beginnings(last, state, new)}
 
 
 def _is_new(former: Split | None, split: Split) -> bool:

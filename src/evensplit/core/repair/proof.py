@@ -9,7 +9,7 @@ from typing import Any
 
 from evensplit.core.batch.plan import batch_ranges, offsets_by_split, plan_batch
 from evensplit.core.machine.invariants import check
-from evensplit.core.model import Cluster, Range, Readable, Split, SplitId
+from evensplit.core.model import Cluster, Range, Split, SplitId, held_called, split_called
 from evensplit.core.repair.edit import OpenBatch
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.edits import Edit, Jump, former_names, readable_called
@@ -75,7 +75,7 @@ def _untouched(batch: OpenBatch, after: EnumeratorState, edit: Edit) -> Iterator
     """R1."""
     names = former_names([edit])
     expected = {
-        (now := key._replace(cluster=names.get(key.cluster, key.cluster))): split._replace(id=now)
+        (now := split_called(key, names)): split._replace(id=now)
         for key, split in batch.end.splits.items()
         if not edit.drops(key)
     }
@@ -104,13 +104,11 @@ def _moved(split: Split, jump: Jump) -> Split:
 
 def _others(end: EnumeratorState, edit: Edit) -> dict[str, Any]:
     """What all fields but the splits are to be after `edit`."""
-    names, earlier = former_names([edit]), end.edits
-    for before, now in edit.renamed:
-        earlier = tuple(one.called(before, now) for one in earlier)
+    names = former_names([edit])
+    earlier = tuple(one.called(names) for one in end.edits)
     for scope in edit.dropped:
         earlier = tuple(one.without(scope) for one in earlier)
     same = ("readers", "settings", "generation", "begun", "assigned_readers", "revision", "rated_ms", "rate_moves")
-    scopes_held = [(one, *one.scope.partition("/")) for one in end.held]
     return {
         **{name: getattr(end, name) for name in same},
         "clusters": {
@@ -119,31 +117,20 @@ def _others(end: EnumeratorState, edit: Edit) -> dict[str, Any]:
             if Cluster(name) not in edit.dropped
         },
         "eligible": {
-            reader: tuple(_called(one, edit) for one in readable) for reader, readable in end.eligible.items()
+            reader: tuple(readable_called(one, names) for one in readable) for reader, readable in end.eligible.items()
         },
-        "losses": tuple(loss._replace(split=_called(loss.split, edit)) for loss in end.losses),
-        "held": tuple(
-            sorted(
-                one._replace(scope=f"{names.get(name, name)}{slash}{rest}") for one, name, slash, rest in scopes_held
-            )
-        ),
+        "losses": tuple(loss._replace(split=split_called(loss.split, names)) for loss in end.losses),
+        "held": tuple(sorted(held_called(one, names) for one in end.held)),
         "edits": (*earlier, edit),
         "reached_ms": None if any(jump.to < jump.at for jump in edit.jumps) else end.reached_ms,
     }
-
-
-def _called(one: Readable, edit: Edit) -> Any:
-    """The same by its name after `edit`."""
-    for before, after in edit.renamed:
-        one = readable_called(one, before, after)
-    return one
 
 
 def _ranges(batch: OpenBatch, after: EnumeratorState, edit: Edit) -> Iterator[str]:
     """R2 and R3."""
     names = former_names([edit])
     expected = {
-        split._replace(cluster=names.get(split.cluster, split.cluster)): parts
+        split_called(split, names): parts
         for split, parts in _by_split(batch_ranges(batch.start, batch.end)).items()
         if not edit.drops(split)
     }

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from evensplit.core.model import Cluster, Readable, SplitId, Topic, scopes
+from evensplit.core.model import Cluster, Readable, SplitId, Topic, scopes, split_called
 from evensplit.core.state.validation import count, decode_readable, encode_readable, in_order, word
 
 SAME_QUERY = "--same-query"
@@ -65,14 +65,10 @@ class Edit:
         """The same, without what it did to splits that are forgotten now."""
         return replace(self, jumps=tuple(jump for jump in self.jumps if dropped not in scopes(jump.split)))
 
-    def called(self, before: str, after: str) -> Edit:
-        """The same, where the cluster `before` is called `after` now."""
-        jumps = tuple(
-            jump._replace(split=jump.split._replace(cluster=after)) if jump.split.cluster == before else jump
-            for jump in self.jumps
-        )
-        dropped = tuple(readable_called(one, before, after) for one in self.dropped)
-        return replace(self, jumps=tuple(sorted(jumps)), dropped=dropped)
+    def called(self, names: Mapping[str, str]) -> Edit:
+        """The same, where clusters have other names now. `names`: former name -> the one now."""
+        jumps = sorted(jump._replace(split=split_called(jump.split, names)) for jump in self.jumps)
+        return replace(self, jumps=tuple(jumps), dropped=tuple(readable_called(one, names) for one in self.dropped))
 
 
 def begins_query(edit: Edit) -> bool:
@@ -161,13 +157,13 @@ def decode_edit(body: Mapping[str, Any]) -> Edit:
     )
 
 
-def readable_called(readable: Readable, before: str, after: str) -> Readable:
-    """The same, where the cluster `before` is called `after`."""
+def readable_called(readable: Readable, names: Mapping[str, str]) -> Readable:
+    """The same, where clusters have other names now. `names`: former name -> the one now."""
     if isinstance(readable, Cluster):
-        return Cluster(after) if readable.id == before else readable
-    if readable.cluster != before:
-        return readable
-    return Topic(after, readable.name) if isinstance(readable, Topic) else readable._replace(cluster=after)
+        return Cluster(names.get(readable.id, readable.id))
+    if isinstance(readable, Topic):
+        return Topic(names.get(readable.cluster, readable.cluster), readable.name)
+    return split_called(readable, names)
 
 
 def scope_text(scope: Readable) -> str:

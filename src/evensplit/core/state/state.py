@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from evensplit.core.model import (
     ClusterState,
@@ -27,6 +27,7 @@ from evensplit.core.model import (
     SplitId,
     Subscription,
     matches,
+    split_called,
 )
 from evensplit.core.state.edits import Edit, former_names
 from evensplit.core.state.rates import Measure
@@ -34,6 +35,8 @@ from evensplit.core.state.settings import DISCOVERY_INTERVAL_MS_DEFAULT, FAIL, S
 
 READERS_MAX = 100_000
 """How many readers there may be."""
+
+Value = TypeVar("Value")
 
 TopicName = tuple[str, str]
 """A topic by its cluster and its name."""
@@ -100,11 +103,10 @@ class ReadRanges(NamedTuple):
         """Whether the tasks had read when `poll` was sent."""
         return self.polls is not None and poll > self.polls
 
-    def renamed(self, cluster: str) -> ReadRanges:
-        """The same of a cluster that is called `cluster` now."""
-        ranges = tuple(part._replace(split=part.split._replace(cluster=cluster)) for part in self.ranges)
-        topic_ids = {key._replace(cluster=cluster): topic_id for key, topic_id in self.topic_ids.items()}
-        return self._replace(ranges=ranges, topic_ids=topic_ids)
+    def called(self, names: Mapping[str, str]) -> ReadRanges:
+        """The same, where clusters have other names now. `names`: former name -> the one now."""
+        ranges = tuple(part._replace(split=split_called(part.split, names)) for part in self.ranges)
+        return self._replace(ranges=ranges, topic_ids=by_names(self.topic_ids, names))
 
 
 class ReadConflict(NamedTuple):
@@ -324,7 +326,7 @@ def renamed_between(start: EnumeratorState, end: EnumeratorState) -> Mapping[str
     if not edits:
         return renamed
     said = former_names(edits)
-    both = {**{name: now for name, now in said.items() if name in start.clusters}, **renamed}
+    both = {**{name: now for name, now in said.items() if name in start.clusters and name != now}, **renamed}
     return {name: both[name] for name in sorted(both)}
 
 
@@ -346,13 +348,21 @@ def _only_in(clusters: Mapping[str, ClusterState], others: Mapping[str, ClusterS
     ]
 
 
+def by_names(of: Mapping[SplitId, Value], names: Mapping[str, str]) -> dict[SplitId, Value]:
+    """The same, where clusters have other names now. `names`: former name -> the one now.
+
+    What had a name that one of them has now was of another cluster, which is gone: that is left out.
+    """
+    taken = frozenset(names.values()).difference(names)
+    return {split_called(key, names): value for key, value in of.items() if key.cluster not in taken}
+
+
 def as_named(start: EnumeratorState, end: EnumeratorState) -> Mapping[SplitId, Split]:
-    """The splits of `start` by the names that their clusters have in `end`; see `renamed_between`."""
+    """The splits of `start` by the names that their clusters have in `end`; see `renamed_between`, `by_names`."""
     renamed = renamed_between(start, end)
     if not renamed:
         return start.splits
-    keys = {key: key._replace(cluster=renamed.get(key.cluster, key.cluster)) for key in start.splits}
-    return {keys[key]: split._replace(id=keys[key]) for key, split in start.splits.items()}
+    return {key: split._replace(id=key) for key, split in by_names(start.splits, renamed).items()}
 
 
 def new_losses(before: EnumeratorState, after: EnumeratorState) -> tuple[Loss, ...]:
