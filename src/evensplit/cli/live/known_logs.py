@@ -50,6 +50,6 @@ def _another(kafka_id: str, logs: Logs, settings: ClientSettings) -> str:
         return ""
     servers = ", ".join(settings.bootstrap_servers)
     return (
-        f"the bootstrap servers {servers} lead to another Kafka cluster: expected cluster id {kafka_id}, found {found}. "
-        "Its offsets are others; say --bootstrap-servers of the cluster that the query reads"
+        f"the bootstrap servers {servers} lead to another Kafka cluster: expected cluster id {kafka_id}, found "
+        f"{found}. Its offsets are others; say --bootstrap-servers of the cluster that the query reads"
     )
