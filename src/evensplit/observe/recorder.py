@@ -281,9 +281,11 @@ class Recorder:
 
         self._revise((query_id, number), looked)
 
-    def took(self, query_id: str, number: int, durations: Mapping[int, int]) -> View | None:
-        """Take in how long batches of the source `number` took, as became known later: batch -> ms. Return its view."""
-        return self._revise((query_id, number), lambda known: with_durations(known.view, durations))
+    def took(
+        self, query_id: str, number: int, durations: Mapping[int, int], *, done: bool | None = None
+    ) -> View | None:
+        """Take in how long batches of a source took (batch -> ms), and whether the last is `done`. Return the view."""
+        return self._revise((query_id, number), lambda known: with_durations(known.view, durations, done=done))
 
     def _revise(self, key: _Key, change: Callable[[SourceStatus], View]) -> View | None:
         """Replace the view of a source by what `change` makes of it, and return that; the same one changes nothing."""
