@@ -141,6 +141,8 @@ class CheckpointHistory:
             unknown = next((place for place, one in enumerate(works) if one.duration_ms is None), len(works))
             # Of those before, some may never be known.
             took = durations(self.path, works[max(unknown, len(works) - self._untimed) :])
+            # It may have been done since `committed` was looked at.
+            done = done or view.last.number in took
             of, number = view.source.query_id, view.source.number
             self.views[source] = self.recorder.took(of, number, took, done=done) or view
         self._untimed = UNTIMED

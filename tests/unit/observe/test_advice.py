@@ -260,6 +260,19 @@ def test_a_limit_that_holds_back_while_the_lag_grows() -> None:
     assert "raise it" in found[0].text
 
 
+def test_a_limit_far_below_what_one_reader_goes_through() -> None:
+    """Its lag is so small that the readers that there are would do for it."""
+    ends = batches(lambda batch, split: 100, held=LIMIT)
+    view = played(ends, took=lambda _: 100, every_ms=1_000, lag=lambda now: 100 * now)
+    found = advice_of(watched(view))
+    assert rules(found) == ["limit"]
+    assert "maxOffsetsPerTrigger keeps batches short at 400 offsets/s, and the lag grows: raise it." in found[0].text
+    ends = batches(lambda batch, split: 100, held=(Held(ALIGNMENT, "west"),))
+    assert rules(advice_of(watched(played(ends, took=lambda _: 100, every_ms=1_000, lag=lambda now: now)))) == [
+        "alignment"
+    ]
+
+
 def test_a_limit_that_holds_back_a_lag_that_shrinks_is_wanted() -> None:
     ends = batches(lambda batch, split: 100, held=LIMIT)
     for lag in (lambda now: 5_000 - 500 * now, lambda now: 5_000):
@@ -365,7 +378,7 @@ def test_short_batches_hide_no_growth() -> None:
         # The query is followed for as long as that, and its first batch then is no longer kept.
         begun = replace(view.happenings[0], at_ms=end_ms - 1_000 * since_s)
         view = replace(view, happenings=(begun,))
-        for second in range(since_s, -1, -1):
+        for second in range(since_s, -1, -max(1, since_s // 720)):
             report = behind(view.last.end, lambda key, left=second: lag(left))  # type: ignore[misc]
             view = look(view, report, end_ms - 1_000 * second)
         return lag_grows(view)
@@ -374,6 +387,9 @@ def test_short_batches_hide_no_growth() -> None:
     assert not grows(lambda left: 3_700)
     assert not grows(lambda left: 3_700 - 13 * left if left > 100 else 2_400), "it has stopped to grow"
     assert not grows(lambda left: 100 + 13 * left)
+    # However long it has grown by as much, and though fewer looks are kept of that.
+    assert grows(lambda left: 10 * (7_200 - left), since_s=7_200)
+    assert not grows(lambda left: 10 * (7_200 - max(left, 1_800)), since_s=7_200)
     # Of what was before this run, nothing counts.
     assert not grows(lambda left: 3_700 - 13 * left, since_s=1)
 

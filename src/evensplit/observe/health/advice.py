@@ -13,7 +13,7 @@ from evensplit.core.batch.plan import CUT_OFFSETS_MIN
 from evensplit.core.batch.plan_summary import FAR_TIMES
 from evensplit.core.state.settings import COUNT, LEVEL, OWNERS
 from evensplit.core.text import counted, some
-from evensplit.explain.batch_rates import pace_of
+from evensplit.explain.batch_rates import held_back, pace_of
 from evensplit.explain.held import ALIGNMENT
 from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.explain.written import TROUBLE
@@ -35,7 +35,7 @@ GROWS_TIMES = 1.25
 RISES_TIMES = 1.02
 """... and a little if it is this many times that."""
 GROWS_MS, RISES_MS = 60_000, 15 * 60_000
-"""Over so much time at least, however short batches are: the last batches, and all that are kept."""
+"""How much time the last batches are taken to be at least, and all that are kept."""
 
 SKEWED_BATCHES = 5
 """Of the last batches with work, more than half have to be uneven."""
@@ -117,8 +117,11 @@ def advice_of(
 
 
 def lag_grows(view: View) -> bool:
-    """Whether the lag grows: it is larger in the later half of the last batches, by far, or a little and by far over
-    all batches of this run that are kept. Where batches are short, over `GROWS_MS` and `RISES_MS`."""
+    """Whether the lag grows: by far over the last batches; or by far over all of this run that are kept, and a little
+    over the last ones; or by far over all of the run, a little over those that are kept, and still.
+
+    Ten short batches, and a hundred, are no time in which a lag grows: `GROWS_MS` and `RISES_MS` are.
+    """
     times = [one.at_ms for one in _run(view) if one.at_ms is not None]
     known = [(one.at_ms, one.lag) for one in view.lags.points if one.lag is not None]
     if len(times) < GROWS_BATCHES_MIN or not known:
@@ -128,8 +131,14 @@ def lag_grows(view: View) -> bool:
     def since(at_ms: int) -> float:
         return _growth([one for one in known if one[0] >= max(at_ms, begun_ms)])
 
-    lately = since(min(times[-BATCHES:][0], last_ms - GROWS_MS))
-    return lately > GROWS_TIMES or (lately > RISES_TIMES and since(min(times[0], last_ms - RISES_MS)) > GROWS_TIMES)
+    # Of a long time, fewer looks are kept.
+    lately_ms = min(times[-BATCHES:][0], last_ms - GROWS_MS, known[-BATCHES:][0][0])
+    lately, longer = since(lately_ms), since(min(times[0], last_ms - RISES_MS, lately_ms))
+    return (
+        lately > GROWS_TIMES
+        or (lately > RISES_TIMES and longer > GROWS_TIMES)
+        or (lately > 1 and longer > RISES_TIMES and since(begun_ms) > GROWS_TIMES)
+    )
 
 
 def _begun_ms(view: View, first_ms: int) -> int:
@@ -267,18 +276,22 @@ def _readers(view: View, needed: ReadersNeeded | None) -> Iterator[Advice]:
 
 def _held(view: View, needed: ReadersNeeded | None, *, grows: bool) -> Iterator[Advice]:
     """Limits keep batches short while the lag grows, and readers have time to spare."""
-    if needed is None or not needed.held_by or not grows:
+    batches = view.measured()
+    pace = pace_of(batches)
+    held = None if pace is None else held_back(batches, pace.fixed_s)
+    # Where batches follow each other at once, it takes a look at what more readers would do.
+    if held is None or not grows or (held.at_once and not (needed is not None and needed.held_by)):
         return
-    limits = [one for one in needed.held_by if one != ALIGNMENT]
+    limits = [one for one in held.by if one != ALIGNMENT]
     if limits:
         them = " and ".join(limits)
         keep, it = ("keeps", "it") if len(limits) == 1 else ("keep", "them")
-        through = "" if needed.let_through is None else f" at {_rate(needed.let_through)} offsets/s"
+        through = "" if held.at_once else f" at {_rate(held.through)} offsets/s"
         yield Advice(
             Rule.LIMIT,
             f"{them} {keep} batches short{through}, and the lag grows: raise {it}. Readers have time to spare.",
         )
-    if ALIGNMENT in needed.held_by:
+    if ALIGNMENT in held.by:
         waits = some(list(dict.fromkeys(one.scope for one in view.explanation.held if one.limit == ALIGNMENT)))
         whom = f" for {waits}" if waits else ""
         yield Advice(
