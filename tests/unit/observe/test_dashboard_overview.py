@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from evensplit.core.model import SplitId
 from evensplit.core.state.codec import encode
+from evensplit.core.state.observation import Report
 from evensplit.explain.written import WriteOutcome
 from evensplit.observe.dashboard.app import Pages
 from evensplit.observe.dashboard.view.overview import ROWS_MAX, overview
@@ -131,6 +132,17 @@ def test_a_batch_that_is_not_done_is_said_in_place_of_how_long_it_took() -> None
     assert rows(one)["rows"][0].took.text == "not done"
     one.took("id-kept", 0, {13: 400}, done=True)
     assert rows(one)["rows"][0].took.text == "400 ms"
+
+
+def test_a_lag_that_was_asked_for_in_vain_is_not_to_be_asked_for() -> None:
+    one, script = Recorder(), orders({"east": 2})
+    batch = script.batch(reported=False)
+    one.add(batch, encode(batch.end), stage=QueryStatus.UNKNOWN, heard_ms=batch.at_ms)
+    away = Report({}, {"east": "refused"})
+    one.look(batch.source.query_id, batch.run_id, 0, batch.end, away, (batch.at_ms or 0) + 1_000)
+    found = rows(one)
+    assert (found["rows"][0].lag.text, found["rows"][0].lag.title) == ("?", "unknown for 2 partitions")
+    assert found["no_lag"] is False
 
 
 def test_a_query_that_waits_and_one_that_only_writes() -> None:

@@ -142,7 +142,7 @@ def _of_source(
         problem=(one.said or one.failure) if one.stage is QueryStatus.FAILED else next(iter(notes), ""),
         batch=figures.batch,
         at_ms=figures.at_ms,
-        lag=_lag(figures, one.stage),
+        lag=_lag(figures, asked=one.stage is not QueryStatus.UNKNOWN or bool(one.view.away)),
         waited=_waited(figures),
         rate=None if figures.rate is None else Value(f"{short(figures.rate)}/s", f"{exact(figures.rate)} offsets/s"),
         took=_took(figures),
@@ -162,10 +162,10 @@ def _said(status: Status) -> tuple[str, str, int | None]:
     return status.tone, status.said, status.since_ms
 
 
-def _lag(figures: Figures, stage: QueryStatus) -> Value:
+def _lag(figures: Figures, *, asked: bool) -> Value:
     unknown = figures.lag_unknown
     if figures.lag is None:
-        title = _NO_LAG if stage is QueryStatus.UNKNOWN else f"unknown for {counted(unknown, 'partition')}"
+        title = f"unknown for {counted(unknown, 'partition')}" if asked else _NO_LAG
         return Value("?", title, "off")
     more = f", and unknown for {counted(unknown, 'partition')}" if unknown else ""
     return Value(f"{short(figures.lag)}{' +?' if unknown else ''}", f"{exact(figures.lag)} offsets to read{more}")
