@@ -40,6 +40,7 @@ CALLS: Mapping[str, str] = {
     "report": "report KEPT -o REPORT --format json",
     "simulate": "simulate --events 5 --format json",
     "top": "top KEPT --once --format json",
+    "top (a folder)": "top FOLDER --once --format json",
     "why": "why KEPT west/clicks/2 --format json",
 }
 """What is printed -> the call that prints it, where capitals stand for paths."""
@@ -71,6 +72,7 @@ def _places(place: Path) -> Mapping[str, str]:
         "CASES": str(place / "cases.json"),
         "SINK": str(place / "sink.csv"),
         "KEPT": str(write(place / "kept", history())),
+        "FOLDER": str(write(place / "all" / "orders", history()).parent),
         "SPARKS": str(two_batches(place)),
         "NEW": str(place / "new"),
         "REPORT": str(place / "report.html"),

@@ -54,17 +54,11 @@ def is_checkpoint(path: Place) -> bool:
 
 
 def is_folder(path: Place) -> bool:
-    """Whether it is no checkpoint, but has some below it. False if there is nothing of that name.
+    """Whether it is a directory and no checkpoint, so that there may be some below it; they are not looked for.
 
-    Raises CheckpointError for a directory without any, or one that cannot be looked at.
+    Raises CheckpointError for what cannot be looked at.
     """
-    if is_checkpoint(path):
-        return False
-    found = Found()
-    has_one = any(True for _ in _walked(path, (), found))
-    if not has_one and is_directory(path) and not is_directory(path / OFFSETS):
-        raise nothing_found(path, found)
-    return has_one
+    return not is_directory(path / OFFSETS) and is_directory(path)
 
 
 def checkpoints_below(folder: Place, known: Collection[Place] = ()) -> Found:

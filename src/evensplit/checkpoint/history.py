@@ -18,7 +18,7 @@ from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError
 from evensplit.explain.split_history import BatchEnd
 from evensplit.observe.recorder import QueryStatus, Recorder
-from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance
+from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance, with_durations
 
 UNTIMED = 3
 """Of how many of the last batches it is looked again whether they are done."""
@@ -98,7 +98,7 @@ class CheckpointHistory:
         self._digest = newest.digest
         self.committed = log.committed
         self.notes = log.notes
-        self._tell_durations()
+        self._tell_done()
         return before != (self.last, self.committed, self.notes)
 
     def _forget(self) -> None:
@@ -131,17 +131,20 @@ class CheckpointHistory:
             except CheckpointError as error:
                 raise type(error)(f"{file.path}, source {source}: {error}") from error
 
-    def _tell_durations(self) -> None:
-        """Tell `recorder` how long batches took, once that is known."""
+    def _tell_done(self) -> None:
+        """Note whether the last batch is done; and tell `recorder` how long batches took, once that is known."""
         for source, view in self.views.items():
-            works = view.work
-            unknown = next((place for place, one in enumerate(works) if one.duration_ms is None), len(works))
-            if self.recorder is None or unknown == len(works):
+            works, done = view.work, self.committed or view.last.number < self.last
+            if self.recorder is None:
+                self.views[source] = with_durations(view, {}, done=done)
                 continue
-            of, number = view.source.query_id, view.source.number
+            unknown = next((place for place, one in enumerate(works) if one.duration_ms is None), len(works))
             # Of those before, some may never be known.
             took = durations(self.path, works[max(unknown, len(works) - self._untimed) :])
-            self.views[source] = self.recorder.took(of, number, took) or view
+            # It may have been done since `committed` was looked at.
+            done = done or view.last.number in took
+            of, number = view.source.query_id, view.source.number
+            self.views[source] = self.recorder.took(of, number, took, done=done) or view
         self._untimed = UNTIMED
 
     def _advance(self, source: str, batch: Batch, document: Mapping[str, Any]) -> None:

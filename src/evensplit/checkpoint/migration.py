@@ -28,11 +28,10 @@ from evensplit.core.state.codec import encode
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.state.spark_offsets import format_positions
 from evensplit.core.state.state import EnumeratorState
+from evensplit.core.text import some
 from evensplit.errors import CheckpointCorrupt, CheckpointError
 from evensplit.explain.changes import told
 from evensplit.spark.options.per_cluster import DEFAULT_CLUSTER
-
-NAMED_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,9 +296,3 @@ def _rewrite(found: Migration, checkpoint: Checkpoint, lines: Mapping[int, Mappi
         batch = checkpoint.batches[place]
         data = batch.text.with_offsets(texts)
         found.files[Path("offsets", batch.path.name)] = data
-
-
-def some(names: Sequence[str]) -> str:
-    """The first of them in a sentence, and how many there are if that is more."""
-    shown = ", ".join(names[:NAMED_MAX])
-    return shown if len(names) <= NAMED_MAX else f"{shown}, … {len(names)} in all"

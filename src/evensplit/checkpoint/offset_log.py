@@ -9,6 +9,7 @@ from evensplit.checkpoint.files import RESTORE, batches_of, is_directory, is_the
 from evensplit.checkpoint.offset_file import OffsetFile, TornFile, parse_offset_file
 from evensplit.checkpoint.places.place import Place
 from evensplit.core.state.state import EnumeratorState
+from evensplit.core.text import some
 from evensplit.errors import CheckpointCorrupt, CheckpointError
 from evensplit.explain.split_history import BatchEnd
 
@@ -87,8 +88,7 @@ def read_offset_log(checkpoint: Place, *, since: int = 0, known_since: int | Non
     there = frozenset(all_names)
     missing = [number for number in range(min(files[0].batch, all_names[0]), files[-1].batch) if number not in there]
     if missing:
-        shown = ", ".join(map(str, missing[:10])) + (f", … {len(missing)} in all" if len(missing) > 10 else "")
-        notes.append(f"offset files are missing: {shown}; what happened then is told with the next batch")
+        notes.append(f"offset files are missing: {some(missing, 10)}; what happened then is told with the next batch")
     commits = checkpoint / "commits"
     committed = not is_directory(commits) or is_there(commits / str(files[-1].batch))
     return OffsetLog(tuple(files), committed, tuple(notes))

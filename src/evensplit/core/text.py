@@ -10,9 +10,10 @@ def counted(number: int, one: str, several: str = "") -> str:
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"
 
 
-def some(names: Sequence[object], shown_max: int = 3) -> str:
-    """The first of `names`, with an ellipsis if there are more."""
-    return ", ".join((*map(str, names[:shown_max]), *(["…"] if len(names) > shown_max else [])))
+def some(names: Sequence[object], shown_max: int = 3, joint: str = ", ") -> str:
+    """The first of `names`, and how many there are if that is more: `a, b, c, … 7 in all`."""
+    more = [f"… {len(names):,} in all"] if len(names) > shown_max else []
+    return joint.join([*map(str, names[:shown_max]), *more])
 
 
 def expected_of(names: Sequence[object], shown_max: int = 10) -> str:

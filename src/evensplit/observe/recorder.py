@@ -268,11 +268,9 @@ class Recorder:
     def look(
         self, query_id: str, run_id: str, number: int, state: EnumeratorState, report: Report, at_ms: int | None
     ) -> None:
-        """Take in what the source `number` of an idle query saw at `at_ms`, when it was in `state`; or what somebody
-        else saw for a query that is known from a checkpoint only, whose `run_id` is empty.
-
-        Nothing changes if `state` is not the end of the last batch that was added, if the query is in another stage, or
-        if the run is not the latest.
+        """Take in what the source `number` of an idle query saw at `at_ms`, when it was in `state`; or what others saw
+        for a query that is known from a checkpoint only, whose `run_id` is empty. Nothing changes if `state` is not the
+        end of the last batch that was added, if the query is in another stage, or if the run is not the latest.
         """
 
         def looked(known: SourceStatus) -> View:
@@ -281,9 +279,11 @@ class Recorder:
 
         self._revise((query_id, number), looked)
 
-    def took(self, query_id: str, number: int, durations: Mapping[int, int]) -> View | None:
-        """Take in how long batches of the source `number` took, as became known later: batch -> ms. Return its view."""
-        return self._revise((query_id, number), lambda known: with_durations(known.view, durations))
+    def took(
+        self, query_id: str, number: int, durations: Mapping[int, int], *, done: bool | None = None
+    ) -> View | None:
+        """Take in how long batches of a source took (batch -> ms), and whether the last is `done`. Return the view."""
+        return self._revise((query_id, number), lambda known: with_durations(known.view, durations, done=done))
 
     def _revise(self, key: _Key, change: Callable[[SourceStatus], View]) -> View | None:
         """Replace the view of a source by what `change` makes of it, and return that; the same one changes nothing."""

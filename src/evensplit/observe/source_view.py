@@ -126,6 +126,8 @@ class View:
     """The clusters that are read and did not answer when that was last known."""
     lags: LagHistory = field(default_factory=LagHistory, compare=False)
     """The lag over time, and how long unread records have waited."""
+    done: bool | None = None
+    """Whether the last batch is done; None: not known. One that is not says nothing of how fast the query is."""
 
     @property
     def source(self) -> Source:
@@ -147,17 +149,15 @@ class View:
     def rates(self, until_ms: int | None = None) -> Mapping[str, float]:
         """Cluster -> offsets per second over the last batches of this run, without clusters that are removed.
 
-        Empty until there are batches whose planning times are known, over half a second (`long_enough`).
-
-        `until_ms`: nothing more was read until then. For an idle query, pass `SourceStatus.heard_ms`; without it the
-        rate stays that of the last batches.
+        Empty until planning times are known over half a second (`long_enough`). `until_ms`: nothing more was read until
+        then; of an idle query, `SourceStatus.heard_ms`, without which the rate stays that of the last batches.
         """
-        latest = list(zip(self.work, self.read, strict=True))[-RATE_BATCHES_MAX - 1 :]
+        latest = list(zip(self.work, self.read, strict=True))[: -1 if self.done is False else None]
         # Between two runs nothing was read, for an unknown time.
-        recent = [(work, read) for work, read in latest if work.run_id == self.last.run_id]
+        recent = [(work, read) for work, read in latest[-RATE_BATCHES_MAX - 1 :] if work.run_id == self.last.run_id]
         times = [work.at_ms for work, _ in recent]
         first, last = (times[0], times[-1]) if times else (None, None)
-        if first is None or last is None or last <= first or not long_enough(self._planned_ms()):
+        if first is None or last is None or last <= first or not long_enough([one.at_ms for one in self.finished()]):
             return {}
         last = last if until_ms is None else max(last, until_ms)
         # A batch reads the records since the batch before, so those of the first one are older than this span.
@@ -167,9 +167,10 @@ class View:
                 sums[cluster] += read.get(cluster, 0)
         return {cluster: 1000 * total / (last - first) for cluster, total in sums.items()}
 
-    def _planned_ms(self) -> list[int | None]:
-        """When the batches of this run were planned."""
-        return [one.at_ms for one in self.work if one.run_id == self.last.run_id]
+    def finished(self) -> list[Work]:
+        """The batches of this run that are kept, oldest first, without one that is known not to be done."""
+        ours = [one for one in self.work if one.run_id == self.last.run_id]
+        return ours[:-1] if self.done is False else ours
 
     def readers_needed(
         self,
@@ -190,13 +191,13 @@ class View:
             lag=self.lag if lag is None else lag,
             splits=len(self.held.splits),
             cuts=self.last.end.settings.plan == LEVEL,
-            until_ms=until_ms,
+            until_ms=None if self.done is False else until_ms,
             left=_parts(self.explanation, {}),
             growing=growing,
         )
 
     def measured(self, durations: Mapping[int, int] | None = None) -> list[Measured]:
-        """The batches of this run, oldest first, for what is computed of them. `durations`: as in `readers_needed`."""
+        """Those that are `finished`, for what is computed of them. `durations`: as in `readers_needed`."""
         took = durations or {}
         return [
             Measured(
@@ -209,8 +210,7 @@ class View:
                 one.held,
                 one.parts,
             )
-            for one in self.work
-            if one.run_id == self.last.run_id
+            for one in self.finished()
         ]
 
     def splits(self) -> Iterator[SplitView]:
@@ -344,18 +344,18 @@ def lag_of(explanation: Explanation) -> int | None:
     return sum(lags) if lags else None
 
 
-def with_durations(view: View, took: Mapping[int, int]) -> View:
-    """The view with how long batches took, where it had not known. `took`: batch -> ms."""
+def with_durations(view: View, took: Mapping[int, int], *, done: bool | None = None) -> View:
+    """The view with how long batches took (batch -> ms), where it had not known, and whether the last one is `done`."""
     work = tuple(
         replace(one, duration_ms=took[one.batch]) if one.duration_ms is None and one.batch in took else one
         for one in view.work
     )
-    if work == view.work:
+    if work == view.work and done in (None, view.done):
         return view
     last = view.last
-    if last.duration_ms is None and work[-1].batch == last.number:
+    if work and last.duration_ms is None and work[-1].batch == last.number:
         last = replace(last, duration_ms=work[-1].duration_ms)
-    return replace(view, work=work, last=last)
+    return replace(view, work=work, last=last, done=view.done if done is None else done)
 
 
 def _read(plan: BatchPlan) -> tuple[Mapping[str, int], int]:

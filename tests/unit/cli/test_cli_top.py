@@ -75,6 +75,20 @@ def test_without_ends_of_logs_it_is_by_what_was_read(ended: Path) -> None:
     assert "arrive" not in shown
 
 
+def test_a_query_that_does_not_run_needs_no_readers(ended: Path, east: FakeKafka) -> None:
+    (ended / "commits" / "5").unlink()
+    shown, _ = read_checkpoint("top", ended)
+    assert "Advice: Batch 5 is not done after" in shown
+    assert "(those before it: 0.5 s at most)" in shown
+    assert "reader does" not in shown
+    # What is known of its readers is of the batches that are done.
+    needed, without = (
+        json.loads(read_checkpoint("top", ended, *lag, "--once", "--format", "json")[0])["sources"][0]["readersNeeded"]
+        for lag in (["--lag"], [])
+    )
+    assert (needed["arriving"], needed["speed"]) == (without["arriving"], without["speed"]) == (200.0, 2_000.0)
+
+
 def test_a_query_that_has_read_all_reads_less_as_time_passes(ended: Path, east: FakeKafka) -> None:
     """Its last batch was long ago, and there is nothing left: nothing came since."""
     found = json.loads(read_checkpoint("top", ended, "--once", "--lag", "--format", "json")[0])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -15,7 +17,7 @@ from evensplit.cli.history import top, top_folder
 from evensplit.cli.history.fleet import Fleet
 from evensplit.cli.history.fleet_lag import FleetLag
 from evensplit.cli.history.top_folder import Said
-from evensplit.cli.live import log_ends
+from evensplit.cli.live import lags, log_ends
 from evensplit.errors import ClusterUnreachable
 from evensplit.testing.fake_kafka import FakeKafka
 from evensplit.times import long
@@ -61,7 +63,7 @@ def east(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
 
 def test_a_table_of_all(folder: Path) -> None:
     shown, _ = read_checkpoint("top", folder, "--once", code=1)
-    assert shown.startswith("3 queries, 1 need attention, 0 with advice")
+    assert shown.startswith("3 queries: 1 needs attention   ")
     assert [row.split()[0] for row in shown.splitlines() if " ago " in row] == ["quick", "team/stopped"]
     assert "5 h ago" in shown
     assert "broken cannot be read:" in shown
@@ -72,11 +74,11 @@ def test_a_table_of_all(folder: Path) -> None:
 def test_the_lag_of_all(folder: Path, east: FakeKafka) -> None:
     shown, _ = read_checkpoint("top", folder, "--lag", code=1)
     rows = [row.split() for row in shown.splitlines() if " ago " in row]
-    # The one that does not run comes first.
-    assert [(row[0], row[5]) for row in rows] == [("team/stopped", "20"), ("quick", "20")]
+    # The one that does not run comes first. That they were unread before is not known, and not that they were not.
+    assert [(row[0], *row[5:8]) for row in rows] == [("team/stopped", "20", ">0", "s"), ("quick", "20", ">0", "s")]
     assert "team/stopped: No batch was planned for 5 h, and 20 offsets are unread" in shown
     assert "(docs/dashboard.md#many-queries)" in shown
-    assert shown.startswith("3 queries, 2 need attention")
+    assert shown.startswith("3 queries: 2 need attention   ")
 
 
 def test_all_of_it_in_json(folder: Path, east: FakeKafka) -> None:
@@ -86,17 +88,103 @@ def test_all_of_it_in_json(folder: Path, east: FakeKafka) -> None:
     assert (first["name"], first["attention"], first["lag"], first["batch"]) == ("team/stopped", 3, 20, 7)
     assert [one["rule"] for one in first["advice"]] == ["stopped"]
     assert first["waitedMs"]["most"] is None
+    assert (first["done"], first["lagState"]) == (True, "answered")
     assert {one["name"]: one["other"] for one in found["unreadable"]} == {"broken": False, "other": True}
+
+
+def test_a_batch_that_is_not_done(folder: Path) -> None:
+    """The process is gone in the middle of it."""
+    place = write(folder / "gone", ago_s=7 * 60)
+    (place / "commits" / "7").unlink()
+    place = write(folder / "reads", ago_s=2)
+    (place / "commits" / "7").unlink()
+    shown, _ = read_checkpoint("top", folder, "--once", code=1)
+    assert shown.startswith("5 queries: 2 need attention   ")
+    rows = {row.split()[0]: row for row in shown.splitlines() if " ago " in row}
+    assert {name for name, row in rows.items() if "not done" in row} == {"gone", "reads"}
+    assert next(iter(rows)) == "gone"
+    assert "gone: Batch 7 is not done after 7 min (those before it: 1.0 s at most): see whether the query" in shown
+    assert "reads:" not in shown
+    found = json.loads(read_checkpoint("top", folder, "--once", "--format", "json", code=1)[0])["queries"]
+    assert {one["name"]: one["done"] for one in found} == {
+        "gone": False,
+        "reads": False,
+        "quick": True,
+        "team/stopped": True,
+    }
+
+
+def test_a_lag_that_is_not_known_yet_is_told_from_one_that_cannot_be(
+    folder: Path, east: FakeKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def states(*arguments: str) -> list[tuple[str, object]]:
+        """Of one query, at each look."""
+        found = read_checkpoint("top", folder, *arguments, "--format", "json")[0].splitlines()
+        queries = [next(one for one in json.loads(line)["queries"] if one["name"] == "quick") for line in found]
+        return [(one["lagState"], one["lag"]) for one in queries]
+
+    under_way: list[tuple[Callable[[], Any], Future[Any]]] = []
+
+    def later(work: Callable[[], Any], name: str) -> Future[Any]:
+        under_way.append((work, Future()))
+        return under_way[-1][1]
+
+    passed = 0
+
+    def is_over(pause_s: float) -> bool:
+        """At the third look, the cluster has answered."""
+        nonlocal passed
+        passed += 1
+        if passed == 2 and under_way:
+            work, done = under_way[-1]
+            try:
+                done.set_result(work())
+            except ClusterUnreachable as error:
+                done.set_exception(error)
+        return passed == 5
+
+    monkeypatch.setattr(lags, "in_background", later)
+    monkeypatch.setattr(top, "waiting", lambda: nullcontext(is_over))
+    assert states() == [("not-asked", None)] * 5
+    passed = 0
+    assert states("--lag") == [*[("awaited", None)] * 3, *[("answered", 20)] * 2]
+    passed = 0
+    east.fail_with(ClusterUnreachable("east", "nobody is there"))
+    assert states("--lag") == [*[("awaited", None)] * 3, *[("unreachable", None)] * 2]
+
+
+def test_what_is_not_known_yet_in_the_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lags, "in_background", lambda work, name: Future())
+    monkeypatch.setattr(log_ends, "ClusterClient", lambda cluster, _: FakeKafka("east"))
+    said, lag = Said(), FleetLag((), (), True)
+    Fleet([folder]).round(said, lag)
+    console = Console(width=100, force_terminal=False)
+    with console.capture() as captured:
+        console.print(top_folder._page(said, lag))
+    assert [row.split()[5:7] for row in captured.get().splitlines() if " ago " in row] == [["…", "…"]] * 2
+
+
+def test_a_folder_is_looked_through_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[Path] = []
+    iterdir = Path.iterdir
+
+    def counted(self: Path) -> Iterator[Path]:
+        listed.append(self)
+        return iterdir(self)
+
+    monkeypatch.setattr(Path, "iterdir", counted)
+    read_checkpoint("top", folder, "--once", code=1)
+    assert (listed.count(folder), listed.count(folder / "team")) == (1, 1)
 
 
 def test_a_checkpoint_that_cannot_be_read_ends_it_with_1_and_another_ones_does_not(folder: Path) -> None:
     (folder / "broken" / "offsets" / "6").unlink()
     shown, _ = read_checkpoint("top", folder, "--once")
-    assert shown.startswith("3 queries, 0 need attention, 0 with advice")
+    assert shown.startswith("3 queries: all is well   ")
     (folder / "torn" / "offsets").mkdir(parents=True)
     (folder / "torn" / "offsets" / "0").write_text("rubbish")
     shown, _ = read_checkpoint("top", folder, "--once", code=1)
-    assert shown.startswith("4 queries, 1 need attention, 0 with advice")
+    assert shown.startswith("4 queries: 1 needs attention   ")
     assert "torn cannot be read:" in shown
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from evensplit.core.model import TopicPattern
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import SAID_CHARACTERS_MAX, plain, short
+from evensplit.core.text import SAID_CHARACTERS_MAX, plain, short, some
 from evensplit.errors import AuthenticationError, ClusterUnreachable, MetadataError
 from evensplit.kafka.admin.cluster_session import Session
 from evensplit.kafka.admin.groups import _Attempts
@@ -41,6 +41,13 @@ def test_what_is_written_out() -> None:
     assert short("a\ncd", 3) == r"a\nc…"
     assert short("x" * SAID_CHARACTERS_MAX) == "x" * SAID_CHARACTERS_MAX
     assert len(short("x" * 1_000)) == SAID_CHARACTERS_MAX + 1
+
+
+def test_the_first_of_several() -> None:
+    assert some([]) == ""
+    assert some(["a", "b", "c"]) == "a, b, c"
+    assert some(range(1, 2_001)) == "1, 2, 3, … 2,000 in all"
+    assert some("abc", 2, "; ") == "a; b; … 3 in all"
 
 
 def test_why_a_broker_refuses_a_login() -> None:

@@ -25,7 +25,7 @@ def test_each_is_said(held: Held, said: str) -> None:
 def test_all_are_said_up_to_a_number() -> None:
     assert held_sentence(()) == ""
     many = tuple(Held("maxBytesPerTrigger", f"c{number}") for number in range(7))
-    assert held_sentence(many).endswith("of cluster c4, …")
+    assert held_sentence(many).endswith("of cluster c4, … 7 in all")
 
 
 def test_what_is_under_a_limit() -> None:

@@ -21,8 +21,9 @@ from evensplit.observe.health.advice import LOST_MS, SILENT_MS, STOPPED_MS, Advi
 from evensplit.observe.health.figures import figures_of
 from evensplit.observe.health.rules import PAGES, URGENT_RULES, WHEN, Rule
 from evensplit.observe.history.ends_seen import Age
+from evensplit.observe.history.lag_history import LagHistory
 from evensplit.observe.recorder import QueryStatus, Recorder, SourceStatus
-from evensplit.observe.source_view import Batch, Source, View, advance
+from evensplit.observe.source_view import Batch, Source, View, advance, look, with_durations
 from tests.support.batches import Script, orders, viewed
 from tests.support.views import behind, keys_of, state
 from tests.support.write_reports import report, writes
@@ -130,8 +131,71 @@ def test_a_checkpoint_without_new_batches_that_has_records_to_read() -> None:
     assert advice_of(watched(slow, QueryStatus.UNKNOWN), (last.at_ms or 0) + 5 * 3_600_000) == ()
 
 
+def kept(
+    *, took: Sequence[int | None], ago_s: int, last: int = 100, done: bool = False, lag: int = 0
+) -> tuple[Advice, ...]:
+    """What is said of a checkpoint whose batches took so long, in ms, a minute apart, when the last one, of so many
+    offsets, was planned so long ago."""
+    ends = batches(lambda batch, split: last if batch == len(took) else 100, count=len(took) + 1)
+    view = played(ends, took=lambda batch: [*took, None][batch], every_ms=60_000, lag=lambda now: lag)
+    view = with_durations(view, {}, done=done)
+    return advice_of(watched(view, QueryStatus.UNKNOWN), (view.last.at_ms or 0) + 1000 * ago_s)
+
+
+def test_a_batch_that_is_not_done_for_much_longer_than_those_before_it() -> None:
+    for ago_s in (0, 5, 30):
+        assert kept(took=[400] * 6, ago_s=ago_s) == ()
+    found = kept(took=[400, 900, 400], ago_s=7 * 60)
+    assert rules(found) == ["not-done"]
+    assert found[0].urgent
+    assert "Batch 3 is not done after 7 min (those before it: 0.9 s at most): see whether the query" in found[0].text
+    assert rules(kept(took=[400] * 6, ago_s=31, lag=5)) == ["not-done"]
+    assert rules(kept(took=[400] * 6, ago_s=9 * 60, done=True, lag=5)) == []
+    assert rules(kept(took=[400] * 6, ago_s=11 * 60, done=True, lag=5)) == ["stopped"]
+    # One thing is said of a query that does not run.
+    assert rules(kept(took=[400] * 6, ago_s=3_600, lag=5)) == ["not-done"]
+
+
+def test_batches_that_simply_are_long_and_such_as_are_not_to_be_compared() -> None:
+    assert kept(took=[400, 120_000, 400], ago_s=600) == ()
+    assert "2 min at most" in text(kept(took=[400, 120_000, 400], ago_s=601), Rule.NOT_DONE)
+    # How long they took is not known where files are copies, and at most from one plan to the next.
+    assert kept(took=[None] * 4, ago_s=300) == ()
+    assert "(those before it: 60 s at most)" in text(kept(took=[None] * 4, ago_s=301), Rule.NOT_DONE)
+    # The first one, and one that is much larger than those before, may take long.
+    for found in (kept(took=[], ago_s=600), kept(took=[400] * 6, ago_s=600, last=201)):
+        assert found == ()
+    assert rules(kept(took=[400] * 6, ago_s=31, last=200)) == ["not-done"]
+    assert rules(kept(took=[400] * 6, ago_s=601, last=201)) == ["not-done"]
+    assert "Batch 0 is not done after 10 min: see whether" in text(kept(took=[], ago_s=601), Rule.NOT_DONE)
+
+
+def test_of_a_batch_that_is_not_done_nothing_is_computed() -> None:
+    """Its rate is what was planned, not what was read."""
+    ends = batches(lambda batch, split: 900_000 if batch == 9 else 100)
+    view = played(ends, took=lambda batch: 5_000 if batch < 9 else None, every_ms=10_000, lag=lambda now: 0)
+    undone = with_durations(view, {}, done=False)
+    at_ms = (view.last.at_ms or 0) + 1_000
+    assert rules(advice_of(watched(view, QueryStatus.UNKNOWN), at_ms)) == ["readers"]
+    assert advice_of(watched(undone, QueryStatus.UNKNOWN), at_ms) == ()
+    assert undone.rates() == {"east": 40.0}
+    assert view.rates() != undone.rates()
+
+
+def test_whoever_does_not_run_needs_no_readers() -> None:
+    ends = batches(lambda batch, split: 1_000)
+    view = played(ends, took=lambda _: 10_000, every_ms=10_000, lag=lambda now: 5_000 * now)
+    at_ms = view.last.at_ms or 0
+    for ago_s, said in ((10, ["readers"]), (50, ["readers"]), (51, []), (601, ["stopped"])):
+        assert rules(advice_of(watched(view, QueryStatus.UNKNOWN), at_ms + 1_000 * ago_s)) == said
+    assert rules(advice_of(watched(view), at_ms + 51_000)) == ["readers"], "of a query that is heard, it is known"
+    undone = with_durations(view, {}, done=False)
+    assert rules(advice_of(watched(undone, QueryStatus.UNKNOWN), at_ms + 30_000)) == ["readers"]
+    assert rules(advice_of(watched(undone, QueryStatus.UNKNOWN), at_ms + 51_000)) == ["not-done"]
+
+
 def played(
-    ends: Sequence[EnumeratorState], *, took: Callable[[int], int], every_ms: int, lag: Callable[[int], int]
+    ends: Sequence[EnumeratorState], *, took: Callable[[int], int | None], every_ms: int, lag: Callable[[int], int]
 ) -> View:
     """Batches between these states, each planned `every_ms` after the one before."""
     view: View | None = None
@@ -194,6 +258,19 @@ def test_a_limit_that_holds_back_while_the_lag_grows() -> None:
     assert rules(found) == ["limit"]
     assert "maxOffsetsPerTrigger keeps batches short" in found[0].text
     assert "raise it" in found[0].text
+
+
+def test_a_limit_far_below_what_one_reader_goes_through() -> None:
+    """Its lag is so small that the readers that there are would do for it."""
+    ends = batches(lambda batch, split: 100, held=LIMIT)
+    view = played(ends, took=lambda _: 100, every_ms=1_000, lag=lambda now: 100 * now)
+    found = advice_of(watched(view))
+    assert rules(found) == ["limit"]
+    assert "maxOffsetsPerTrigger keeps batches short at 400 offsets/s, and the lag grows: raise it." in found[0].text
+    ends = batches(lambda batch, split: 100, held=(Held(ALIGNMENT, "west"),))
+    assert rules(advice_of(watched(played(ends, took=lambda _: 100, every_ms=1_000, lag=lambda now: now)))) == [
+        "alignment"
+    ]
 
 
 def test_a_limit_that_holds_back_a_lag_that_shrinks_is_wanted() -> None:
@@ -290,6 +367,33 @@ def test_the_lag_grows_only_over_several_batches() -> None:
     assert not grows(lambda now: 5 if now == 5 else 0), "a single high"
 
 
+def test_short_batches_hide_no_growth() -> None:
+    """A hundred batches are ten seconds: they show little of a lag that grew for minutes."""
+    ends = batches(lambda batch, split: 1, count=100)
+
+    def grows(lag: Callable[[int], int], *, since_s: int = 240) -> bool:
+        """`lag`: so many seconds before the end -> offsets."""
+        view = played(ends, took=lambda _: 50, every_ms=100, lag=lambda now: 0)
+        view, end_ms = replace(view, lags=LagHistory()), view.last.at_ms or 0
+        # The query is followed for as long as that, and its first batch then is no longer kept.
+        begun = replace(view.happenings[0], at_ms=end_ms - 1_000 * since_s)
+        view = replace(view, happenings=(begun,))
+        for second in range(since_s, -1, -max(1, since_s // 720)):
+            report = behind(view.last.end, lambda key, left=second: lag(left))  # type: ignore[misc]
+            view = look(view, report, end_ms - 1_000 * second)
+        return lag_grows(view)
+
+    assert grows(lambda left: 3_700 - 13 * left)
+    assert not grows(lambda left: 3_700)
+    assert not grows(lambda left: 3_700 - 13 * left if left > 100 else 2_400), "it has stopped to grow"
+    assert not grows(lambda left: 100 + 13 * left)
+    # However long it has grown by as much, and though fewer looks are kept of that.
+    assert grows(lambda left: 10 * (7_200 - left), since_s=7_200)
+    assert not grows(lambda left: 10 * (7_200 - max(left, 1_800)), since_s=7_200)
+    # Of what was before this run, nothing counts.
+    assert not grows(lambda left: 3_700 - 13 * left, since_s=1)
+
+
 def test_all_of_it_in_json() -> None:
     (one,) = advice_of(watched(skewed(Settings())))
     assert json.loads(json.dumps(one.to_json())) == {
@@ -343,5 +447,17 @@ def test_figures() -> None:
     assert "as even as possible" in found.proof
     assert figures_of(watched(view, QueryStatus.IDLE)).rate == 0
     assert figures_of(watched(view, QueryStatus.ENDED)).rate is None
+    assert (found.behind, found.waited) == ("900", "10 s")
     unknown = figures_of(watched(viewed(script.batch(reported=False))))
     assert (unknown.lag, unknown.lag_unknown, unknown.age) == (None, 6, None)
+    assert (unknown.behind, unknown.waited) == ("?", "?")
+
+
+@pytest.mark.parametrize(
+    "age, unknown, said",
+    [(Age(37_000, None), 0, ">37 s"), (Age(0, None), 0, ">0 s"), (Age(0, 0), 0, "0 s"), (Age(0, 0), 2, "0 s +?")],
+)
+def test_how_long_records_have_waited_in_words(age: Age, unknown: int, said: str) -> None:
+    found = replace(figures_of(watched(read_all())), age=age, lag_unknown=unknown)
+    assert found.waited == said
+    assert found.behind == ("0 +?" if unknown else "0")

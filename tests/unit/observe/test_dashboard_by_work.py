@@ -60,7 +60,7 @@ def test_what_the_share_by_capacity_explains_needs_no_other_plan() -> None:
         ),
         (
             {"capacities": tuple((at, 2 + at) for at in range(20))},
-            "balance rate, capacity 2 of reader 0, 3 of reader 1, 4 of reader 2, 5 of reader 3, …",
+            "balance rate, capacity 2 of reader 0, 3 of reader 1, 4 of reader 2, 5 of reader 3, … 20 in all",
         ),
     ],
 )

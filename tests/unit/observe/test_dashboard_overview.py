@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from evensplit.core.model import SplitId
 from evensplit.core.state.codec import encode
+from evensplit.core.state.observation import Report
 from evensplit.explain.written import WriteOutcome
 from evensplit.observe.dashboard.app import Pages
 from evensplit.observe.dashboard.view.overview import ROWS_MAX, overview
@@ -84,7 +85,7 @@ def test_those_that_need_attention_come_first(recorder: Recorder) -> None:
     found = rows(recorder, unreadable=[Unreadable("broken", "line 3 is no JSON"), Unreadable("theirs", "no", True)])
     assert names(found) == ["away", "broken", "failed", "lossy", "behind", "slow", "also-well", "well", "ended"]
     assert [one.attention for one in found["rows"]] == [3, 3, 3, 3, 2, 1, 1, 1, 0]
-    assert found["counts"] == "9 queries: 4 need attention, 1 with advice, 1 ended"
+    assert found["counts"] == "9 queries: 4 need attention, 1 more with advice, 1 ended"
     assert [one.name for one in found["others"]] == ["theirs"]
 
 
@@ -118,6 +119,30 @@ def test_what_is_not_known_is_said_so() -> None:
     assert found["no_lag"] is True
     text = client(one).get("/?show=all").text
     assert "start the dashboard with <code>--lag</code>" in text
+
+
+def test_a_batch_that_is_not_done_is_said_in_place_of_how_long_it_took() -> None:
+    one = Recorder()
+    play(one, "kept")
+    (known,) = one.watched()
+    last = replace(known.view.last, number=13, at_ms=NOW_MS, duration_ms=None)
+    one.add(last, encode(last.end), stage=QueryStatus.UNKNOWN, heard_ms=NOW_MS)
+    assert rows(one)["rows"][0].took is None
+    one.took("id-kept", 0, {}, done=False)
+    assert rows(one)["rows"][0].took.text == "not done"
+    one.took("id-kept", 0, {13: 400}, done=True)
+    assert rows(one)["rows"][0].took.text == "400 ms"
+
+
+def test_a_lag_that_was_asked_for_in_vain_is_not_to_be_asked_for() -> None:
+    one, script = Recorder(), orders({"east": 2})
+    batch = script.batch(reported=False)
+    one.add(batch, encode(batch.end), stage=QueryStatus.UNKNOWN, heard_ms=batch.at_ms)
+    away = Report({}, {"east": "refused"})
+    one.look(batch.source.query_id, batch.run_id, 0, batch.end, away, (batch.at_ms or 0) + 1_000)
+    found = rows(one)
+    assert (found["rows"][0].lag.text, found["rows"][0].lag.title) == ("?", "unknown for 2 partitions")
+    assert found["no_lag"] is False
 
 
 def test_a_query_that_waits_and_one_that_only_writes() -> None:

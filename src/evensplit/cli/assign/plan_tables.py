@@ -15,7 +15,7 @@ from evensplit.cli.assign.whatif import Plan, Present, Terms, lag_of
 from evensplit.cli.usage import cell
 from evensplit.core.model import SplitId
 from evensplit.core.state.settings import ALWAYS, PER_CLUSTER
-from evensplit.core.text import counted, plain
+from evensplit.core.text import counted, plain, some
 
 STATEMENTS_MAX = 10
 """So many clusters, each balanced on its own, have a sentence each."""
@@ -81,8 +81,7 @@ def comparison(present: Present, terms: Terms, plans: Mapping[str, Plan]) -> Ren
         )
     proofs: list[Text] = [Text("Proven:")]
     for policy, plan in plans.items():
-        said = plan.statements()
-        shown = "; ".join(said[:STATEMENTS_MAX]) + (f"; … {len(said)} in all" if len(said) > STATEMENTS_MAX else "")
+        shown = some(plan.statements(), STATEMENTS_MAX, "; ")
         proofs.append(Text(f"  {policy:12}{plain(shown)}", "" if plan.even else "yellow"))
     return Group(table, *proofs, *(Text(f"Note: {plain(note)}") for note in present.notes))
 

@@ -13,7 +13,7 @@ from evensplit.cli.audit.ledger import Ledger
 from evensplit.cli.audit.markers import LogParts, Outcome, Part
 from evensplit.core.delivery.terms import Decision, State, Transaction, Written
 from evensplit.core.model import SplitId
-from evensplit.core.text import counted
+from evensplit.core.text import counted, some
 
 PLACES_MAX = 3
 """So many partitions are named in a line."""
@@ -118,8 +118,8 @@ def judge(
                 if problem is not None:
                     said.setdefault(problem, []).append(f"{split} ({counted(written.records, 'record')})")
         for (kind, what), places in said.items():
-            shown = ", ".join(places[:PLACES_MAX]) + (f", … {len(places)} in all" if len(places) > PLACES_MAX else "")
-            verdict.findings.append(Finding(kind, decision.query, decision.batch, f"{what}: {shown}"))
+            said_of = f"{what}: {some(places, PLACES_MAX)}"
+            verdict.findings.append(Finding(kind, decision.query, decision.batch, said_of))
     if not verdict.batches:
         verdict.findings.append(Finding(Kind.UNSURE, query, None, "the ledger has no decided batch"))
     _judge_others(verdict, ledger, known, query=query, shared=shared)

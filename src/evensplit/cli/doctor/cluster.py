@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from evensplit.cli.doctor.findings import Doubt, Finding, Status, Step, Wrong, in_order, taken
-from evensplit.core.text import counted, short
+from evensplit.core.text import counted, short, some
 from evensplit.errors import AuthenticationError, ClusterError
 from evensplit.kafka.admin.cluster_session import Backoff, Session
 from evensplit.kafka.admin.protocol import named_topics
@@ -305,8 +305,7 @@ class _Look:
             raise Doubt("the brokers do not say what this user may do (Kafka before 2.3)", "read a batch to find out")
         refused = sorted(name for name, one in rights.items() if not one & READ)
         if refused:
-            more = f", … {len(refused)} in all" if len(refused) > NAMED_MAX else ""
-            raise Wrong(f"this user may not Read {', '.join(refused[:NAMED_MAX])}{more}", _READ)
+            raise Wrong(f"this user may not Read {some(refused, NAMED_MAX)}", _READ)
         return "this user may Read and Describe"
 
     def _group(self, group: str, *, commits: bool) -> str:

@@ -21,7 +21,7 @@ from evensplit.cli.doctor.cluster import (
     step_deadline,
 )
 from evensplit.cli.doctor.findings import Doubt, Finding, Step, Wrong
-from evensplit.core.text import counted, short
+from evensplit.core.text import counted, short, some
 from evensplit.errors import BrokerError, UnsupportedBroker
 from evensplit.kafka.admin.cluster_session import Session
 from evensplit.kafka.produce.coordination.broker_settings import topic_setting
@@ -202,8 +202,7 @@ class _Look:
             f"{_seconds(one.transaction_timeout_ms)}"
             for one in found
         ]
-        more = f"; … {len(shown)} in all" if len(shown) > NAMED_MAX else ""
-        said = f"{'; '.join(shown[:NAMED_MAX])}{more}"
+        said = some(shown, NAMED_MAX, "; ")
         if any(now_ms - one.transaction_start_time_ms > OLD_SHARE * one.transaction_timeout_ms for one in found):
             raise Doubt(
                 said,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import click
 
@@ -14,7 +15,20 @@ from evensplit.core.model import SplitId
 from evensplit.core.state.observation import Report
 from evensplit.core.text import plain
 from evensplit.kafka.options.client import ClientSettings
-from evensplit.observe.source_view import View
+from evensplit.observe.source_view import Source, View
+
+
+class LagState(StrEnum):
+    """What is known of the lag of a query, so that one that is not known is not taken for one that cannot be."""
+
+    NOT_ASKED = "not-asked"
+    """No cluster of it is asked for the ends of its logs."""
+    AWAITED = "awaited"
+    """Some have been asked, and have not answered yet."""
+    ANSWERED = "answered"
+    UNREACHABLE = "unreachable"
+    """Some do not answer."""
+
 
 _Key = tuple[str, str]
 """The name under which a cluster is asked, and its id: two checkpoints can have one id for different clusters."""
@@ -32,6 +46,7 @@ class FleetLag:
     _names: dict[tuple[str, ClientSettings, str], str] = field(default_factory=dict)
     _told_ms: dict[tuple[str, str], int] = field(default_factory=dict)
     _targets: dict[str, tuple[object, Mapping[_Key, _Key]]] = field(default_factory=dict)
+    _states: dict[Source, LagState] = field(default_factory=dict)
 
     def ask(self, ones: Sequence[Followed]) -> None:
         """Take the answers that have come, and ask anew. Waits for nothing."""
@@ -65,6 +80,7 @@ class FleetLag:
         for source, view in one.kept.views.items():
             keys = {cluster: key for (of, cluster), key in targets.items() if of == source}
             latest, unreachable, times = self._seen(view, keys)
+            self._states[view.source] = _state(len(keys), len(unreachable), len(times))
             if latest or unreachable:
                 place, last = view.source, view.last
                 report = Report(latest, unreachable)
@@ -73,6 +89,10 @@ class FleetLag:
                     # What is told of several clusters at once never goes back in time.
                     at_ms = self._told_ms[one.id, source] = max(min(times), self._told_ms.get((one.id, source), 0))
                 one.recorder.look(place.query_id, last.run_id, place.number, last.end, report, at_ms)
+
+    def state(self, source: Source) -> LagState:
+        """What was known of the lag of a query when its views were told of it last."""
+        return self._states.get(source, LagState.NOT_ASKED)
 
     def close(self) -> None:
         """Drop all connections."""
@@ -118,3 +138,12 @@ class FleetLag:
             self._names[place] = f"{len(self._names)} {target.servers}"
             self.ends.add(target._replace(source=self._names[place]))
         return self._names[place], target.cluster
+
+
+def _state(asked: int, failed: int, answered: int) -> LagState:
+    """By how many clusters were asked, do not answer, and have answered."""
+    if not asked:
+        return LagState.NOT_ASKED
+    if failed + answered < asked:
+        return LagState.AWAITED
+    return LagState.UNREACHABLE if failed else LagState.ANSWERED

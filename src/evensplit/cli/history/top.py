@@ -39,6 +39,7 @@ from evensplit.errors import CheckpointError
 from evensplit.explain.held import held_json
 from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.observe.health.advice import Advice
+from evensplit.observe.health.rules import NOT_RUNNING
 from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.source_view import RATE_BATCHES_MAX, SplitView, View
 from evensplit.times import long, time_of
@@ -235,10 +236,13 @@ def _page(now: _Now, height: int | None = None) -> Group:
         parts.extend(how_far(view))
         if (age := now.waited(name)) is not None and age.least_ms:
             parts.append(Text(f"The oldest unread record has waited for {long(age.least_ms)} at least."))
-        if (needed := _needed(now, name, view, splits)) is not None:
-            parts.append(Text(f"{needed.sentence()}."))
+        needed = _needed(now, name, view, splits)
         advice = now.advice(name, needed)
-        parts.extend(Text(f"Advice: {plain(one.text)} (docs/{one.page})", "yellow") for one in advice)
+        if needed is not None and not any(one.rule in NOT_RUNNING for one in advice):
+            parts.append(Text(f"{needed.sentence()}."))
+        parts.extend(
+            Text(f"Advice: {plain(one.text)} (docs/{one.page})", "red" if one.urgent else "yellow") for one in advice
+        )
     parts.extend(Text(f"Note: {plain(note)}.") for note in kept.notes)
     parts.extend(
         Text(f"Note: cluster {plain(cluster)}: {plain(why)}", "yellow")

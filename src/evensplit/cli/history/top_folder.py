@@ -17,10 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from evensplit.cli.history.fleet import Fleet
-from evensplit.cli.history.fleet_lag import FleetLag
+from evensplit.cli.history.fleet_lag import FleetLag, LagState
 from evensplit.cli.usage import cell, new_console
-from evensplit.core.text import counted, plain
-from evensplit.observe.health.standing import ADVISED, URGENT, Standing, standing_of
+from evensplit.core.text import plain
+from evensplit.observe.health.standing import ADVISED, URGENT, Standing, standing_of, verdict
 from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.recorder import Recorder
 from evensplit.times import long, time_of
@@ -100,7 +100,7 @@ def show_folder(fleet: Fleet, lag: FleetLag, form: str, *, once: bool, waiting: 
 
 def _show(said: Said, lag: FleetLag, form: str, console: Console) -> None:
     if form == "json":
-        click.echo(json.dumps(_plain(said)))
+        click.echo(json.dumps(_plain(said, lag)))
     else:
         console.print(_page(said, lag))
 
@@ -113,10 +113,7 @@ def _page(said: Said, lag: FleetLag, height: int | None = None) -> Group:
     """The whole page. `height`: of the terminal, in lines; None: show all rows."""
     now_ms = _now_ms()
     found = said.standings(now_ms)
-    urgent, advised = (sum(one.attention == of for one, _ in found) for of in (URGENT, ADVISED))
-    broken = len(said.broken)
-    whole = counted(len(found) + broken, "query", "queries")
-    head = f"{whole}, {urgent + broken:,} need attention, {advised:,} with advice"
+    head = verdict([*(one.attention for one, _ in found), *(URGENT for _ in said.broken)])
     lines = list(_lines(found, said))
     rows = None if height is None else max(ROWS_LEAST, height - LINES_AROUND - 2 * len(lines))
     parts: list[Any] = [Text(f"{head}   {time_of(now_ms)} UTC", "bold"), _table(found[:rows], lag, now_ms)]
@@ -136,9 +133,14 @@ def _table(found: Sequence[tuple[Standing, Sequence[str]]], lag: FleetLag, now_m
         figures = one.figures
         style = {URGENT: "red", ADVISED: "yellow"}.get(one.attention, "")
         ago = "" if figures.at_ms is None else f"{long(now_ms - figures.at_ms)} ago"
-        waited = "?" if figures.age is None else long(figures.age.least_ms)
-        behind = (cell(figures.lag), cell(waited)) if asked else ()
-        took = "" if figures.duration_ms is None else f"{figures.duration_ms / 1000:,.1f} s"
+        awaited = lag.state(one.source) is LagState.AWAITED
+        behind = (
+            (cell("…" if awaited and text == "?" else text) for text in (figures.behind, figures.waited))
+            if asked
+            else ()
+        )
+        took = "not done" if figures.done is False else ""
+        took = took if figures.duration_ms is None else f"{figures.duration_ms / 1000:,.1f} s"
         rate = "" if figures.rate is None else f"{figures.rate:,.0f}"
         even = {True: "even", False: "uneven", None: ""}[figures.even]
         table.add_row(
@@ -162,11 +164,14 @@ def _lines(found: Sequence[tuple[Standing, Sequence[str]]], said: Said) -> Itera
     yield from (Text(f"Note: {plain(note)}") for note in said.notes.get(None, ()))
 
 
-def _plain(said: Said) -> dict[str, Any]:
+def _plain(said: Said, lag: FleetLag) -> dict[str, Any]:
     now_ms = _now_ms()
     return {
         "atMs": now_ms,
-        "queries": [{**one.to_json(), "notes": list(notes)} for one, notes in said.standings(now_ms)],
+        "queries": [
+            {**one.to_json(), "lagState": lag.state(one.source), "notes": list(notes)}
+            for one, notes in said.standings(now_ms)
+        ],
         "unreadable": [{"name": one.name, "why": one.why, "other": one.other} for one in said.problems],
         "notes": list(said.notes.get(None, ())),
     }

@@ -17,7 +17,7 @@ from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.usage import PLACE, ending, form_option, new_console, watched
 from evensplit.core.model import SplitId
-from evensplit.core.text import plain
+from evensplit.core.text import plain, some
 from evensplit.explain.split_history import Entry, SplitHistory, describe_split, split_histories
 from evensplit.times import time_of
 
@@ -107,9 +107,7 @@ def _unknown(wanted: Wanted, known: Sequence[SplitId], log: OffsetLog) -> str:
 
 
 def _listed(things: Sequence[object]) -> str:
-    shown = ", ".join(map(str, things[:SUGGESTIONS_MAX]))
-    verb = "is" if len(things) == 1 else "are"
-    return f"{verb} {shown}{f', … {len(things)} in all' if len(things) > SUGGESTIONS_MAX else ''}"
+    return f"{'is' if len(things) == 1 else 'are'} {some(things, SUGGESTIONS_MAX)}"
 
 
 def _page(log: OffsetLog, split: Wanted, found: Sequence[tuple[str, SplitHistory]]) -> Group:

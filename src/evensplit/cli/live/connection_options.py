@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
-from evensplit.checkpoint.migration import Stand, some
+from evensplit.checkpoint.migration import Stand
 from evensplit.cli.live.known_logs import ask_same
 from evensplit.cli.live.log_ends import LogPosition, connected, settings_of
 from evensplit.cli.usage import another_form
 from evensplit.core.import_spark_offsets import Positions
+from evensplit.core.text import some
 from evensplit.errors import ClusterError
 from evensplit.spark.options.per_cluster import KAFKA
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from evensplit.checkpoint.edits import streams
-from evensplit.checkpoint.migration import Stand, some
+from evensplit.checkpoint.migration import Stand
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import check_whose, kafka_options, reaching, said_of, servers_of
 from evensplit.cli.live.known_logs import ask_known
@@ -36,7 +36,7 @@ from evensplit.core.model import Readable, SplitId, scopes
 from evensplit.core.repair.edit import OpenBatch, rewind
 from evensplit.core.repair.places import rewindable, targets_of_batch, within
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import counted
+from evensplit.core.text import counted, some
 from evensplit.errors import ClusterError, EditRefused
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.times import time_of

@@ -10,7 +10,6 @@ from functools import partial
 import click
 
 from evensplit.checkpoint.edits import lines_of
-from evensplit.checkpoint.migration import some
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.why import Wanted, parse_split
 from evensplit.cli.live.connection_options import kafka_options, reaching, said_of, servers_known
@@ -31,7 +30,7 @@ from evensplit.core.repair.edit import OpenBatch, skip
 from evensplit.core.repair.places import check_in_log, first_unread, offsets_text, unread
 from evensplit.core.state.offset_strategies import LATEST
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import counted
+from evensplit.core.text import counted, some
 from evensplit.errors import ClusterError, EditRefused
 
 _RANGE = re.compile(r"(?P<first>[0-9]{1,19})(?:-(?P<last>[0-9]{1,19}))?", re.ASCII)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from evensplit.checkpoint.checkpoint import Checkpoint
-from evensplit.checkpoint.migration import cluster_of, some, states_of
+from evensplit.checkpoint.migration import cluster_of, states_of
 from evensplit.cli.live.known_logs import ask_known, created_anew
 from evensplit.cli.live.log_ends import Logs, connected
 from evensplit.core.json_text import parse_json
@@ -32,7 +32,7 @@ from evensplit.core.state.offset_strategies import (
 )
 from evensplit.core.state.spark_offsets import parse_positions
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import counted, expected_of, short
+from evensplit.core.text import counted, expected_of, short, some
 from evensplit.errors import EditRefused
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.options.option import duration_ms

@@ -21,6 +21,7 @@ from evensplit.core.state.edits import Edit, Jump, former_names, readable_called
 from evensplit.core.state.state import EnumeratorState, Session, edits_between
 from evensplit.core.state.validation import COUNT_MAX
 from evensplit.core.suggest import meant
+from evensplit.core.text import some
 from evensplit.errors import EditRefused
 
 NAMED_MAX = 5
@@ -256,11 +257,9 @@ def _check_once(batch: OpenBatch, after: EnumeratorState, split: SplitId) -> Non
 def _stands(state: EnumeratorState, keys: Sequence[SplitId]) -> str:
     said = [
         f"{key} is at {split.position}" if (split := state.splits.get(key)) is not None else f"{key} is not known"
-        for key in keys[:NAMED_MAX]
+        for key in keys
     ]
-    if not said:
-        return "no partition is meant"
-    return ", ".join(said) + (f", … {len(keys)} in all" if len(keys) > NAMED_MAX else "")
+    return some(said, NAMED_MAX) or "no partition is meant"
 
 
 def _instead(state: EnumeratorState, scope: Readable, *, topics: bool = False) -> str:
@@ -274,5 +273,4 @@ def _instead(state: EnumeratorState, scope: Readable, *, topics: bool = False) -
     else:
         there = [str(key) for key in state.splits if key[:2] == scope[:2]] or [str(key) for key in state.splits]
     question = meant(scope_text(scope), there)
-    shown = ", ".join(there[:NAMED_MAX]) + (f", … {len(there)} in all" if len(there) > NAMED_MAX else "")
-    return f"; it has {shown or 'none'}{f'; {question}' if question else ''}"
+    return f"; it has {some(there, NAMED_MAX) or 'none'}{f'; {question}' if question else ''}"

@@ -13,7 +13,7 @@ from evensplit.core.batch.plan import CUT_OFFSETS_MIN
 from evensplit.core.batch.plan_summary import FAR_TIMES
 from evensplit.core.state.settings import COUNT, LEVEL, OWNERS
 from evensplit.core.text import counted, some
-from evensplit.explain.batch_rates import pace_of
+from evensplit.explain.batch_rates import held_back, pace_of
 from evensplit.explain.held import ALIGNMENT
 from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.explain.written import TROUBLE
@@ -34,6 +34,8 @@ GROWS_TIMES = 1.25
 """The lag grows by far if it is on average this many times what it was before ..."""
 RISES_TIMES = 1.02
 """... and a little if it is this many times that."""
+GROWS_MS, RISES_MS = 60_000, 15 * 60_000
+"""How much time the last batches are taken to be at least, and all that are kept."""
 
 SKEWED_BATCHES = 5
 """Of the last batches with work, more than half have to be uneven."""
@@ -54,6 +56,12 @@ SILENT_MS = 30 * 60_000
 STOPPED_MS = 10 * 60_000
 """A query without a batch for so long, and for `STOPPED_BATCHES` of its batches, is taken to have stopped."""
 STOPPED_BATCHES = 10
+
+NOT_DONE_MS = 30_000
+"""A batch hangs, or its query does not run, if it is not done after so long, and `NOT_DONE_TIMES` the longest of those
+before it; `STOPPED_MS` for one that is not to be compared with them, as it is `NOT_DONE_LARGER` times as large."""
+NOT_DONE_TIMES = 5
+NOT_DONE_LARGER = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +103,13 @@ def advice_of(
     found += _not_written(sink)
     if over:
         return tuple(found)
-    if now_ms is not None:
-        found += _quiet(watched, now_ms)
-    needed = needed if needed is not None else needed_now(watched)
-    grows = lag_grows(view)
-    found += _readers(view, needed)
-    found += _held(view, needed, grows=grows)
+    quiet = () if now_ms is None else tuple(_quiet(watched, now_ms))
+    found += quiet
+    # Readers, and limits, are not what a query lacks that does not run.
+    if not quiet and not _late(watched, now_ms):
+        needed = needed if needed is not None else needed_now(watched)
+        found += _readers(view, needed)
+        found += _held(view, needed, grows=lag_grows(view))
     found += _uneven(view)
     found += _fixed(view)
     found += _moves(view)
@@ -108,15 +117,34 @@ def advice_of(
 
 
 def lag_grows(view: View) -> bool:
-    """Whether the lag grows: it is larger in the later half of the last batches, by far, or a little and by far over
-    all batches of this run that are kept."""
+    """Whether the lag grows: by far over the last batches; or by far over all of this run that are kept, and a little
+    over the last ones; or by far over all of the run, a little over those that are kept, and still.
+
+    Ten short batches, and a hundred, are no time in which a lag grows: `GROWS_MS` and `RISES_MS` are.
+    """
     times = [one.at_ms for one in _run(view) if one.at_ms is not None]
-    if len(times) < GROWS_BATCHES_MIN:
+    known = [(one.at_ms, one.lag) for one in view.lags.points if one.lag is not None]
+    if len(times) < GROWS_BATCHES_MIN or not known:
         return False
-    known = [(one.at_ms, one.lag) for one in view.lags.points if one.lag is not None and one.at_ms >= times[0]]
-    recent = [one for one in known if one[0] >= times[-BATCHES:][0]]
-    lately = _growth(recent)
-    return lately > GROWS_TIMES or (lately > RISES_TIMES and _growth(known) > GROWS_TIMES)
+    last_ms, begun_ms = known[-1][0], _begun_ms(view, times[0])
+
+    def since(at_ms: int) -> float:
+        return _growth([one for one in known if one[0] >= max(at_ms, begun_ms)])
+
+    # Of a long time, fewer looks are kept.
+    lately_ms = min(times[-BATCHES:][0], last_ms - GROWS_MS, known[-BATCHES:][0][0])
+    lately, longer = since(lately_ms), since(min(times[0], last_ms - RISES_MS, lately_ms))
+    return (
+        lately > GROWS_TIMES
+        or (lately > RISES_TIMES and longer > GROWS_TIMES)
+        or (lately > 1 and longer > RISES_TIMES and since(begun_ms) > GROWS_TIMES)
+    )
+
+
+def _begun_ms(view: View, first_ms: int) -> int:
+    """Since when this run is known: it may have begun before `first_ms`, its oldest batch that is kept."""
+    starts = [one.at_ms for one in view.happenings if one.kind is Kind.STARTED and one.at_ms is not None]
+    return min(starts[-1], first_ms) if starts else first_ms
 
 
 def _growth(known: Sequence[tuple[int, int]]) -> float:
@@ -182,16 +210,53 @@ def _quiet(watched: SourceStatus, now_ms: int) -> Iterator[Advice]:
             )
         return
     last_ms, lag = view.last.at_ms, view.lag
-    if last_ms is None or not lag:
+    if last_ms is None:
         return
-    times = [one.at_ms for one in _run(view)[-BATCHES:] if one.at_ms is not None]
-    usual_ms = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0
-    if now_ms - last_ms > max(STOPPED_MS, STOPPED_BATCHES * usual_ms):
+    passed_ms = now_ms - last_ms
+    if view.done is False:
+        yield from _not_done(view, passed_ms)
+    elif lag and passed_ms > max(STOPPED_MS, STOPPED_BATCHES * _apart_ms(view)):
         yield Advice(
             Rule.STOPPED,
-            f"No batch was planned for {long(now_ms - last_ms)}, and {counted(lag, 'offset')} are unread: see whether "
-            "the query runs, and start it if not.",
+            f"No batch was planned for {long(passed_ms)}, and {counted(lag, 'offset')} are unread: see whether the "
+            "query runs, and start it if not.",
         )
+
+
+def _not_done(view: View, passed_ms: int) -> Iterator[Advice]:
+    """The newest batch of a checkpoint was planned so long ago, and is not done."""
+    works = _run(view)[-BATCHES - 1 :]
+    before = works[:-1]
+    took = [ms for ms in map(_took_ms, before, works[1:]) if ms is not None]
+    alike = bool(took) and works[-1].offsets_sum <= NOT_DONE_LARGER * max(one.offsets_sum for one in before)
+    if passed_ms > max(NOT_DONE_MS if alike else STOPPED_MS, NOT_DONE_TIMES * max(took, default=0)):
+        usual = f" (those before it: {_lasted(max(took))} at most)" if took else ""
+        yield Advice(
+            Rule.NOT_DONE,
+            f"Batch {view.last.number:,} is not done after {long(passed_ms)}{usual}: see whether the query runs, and "
+            "what its log says, and start it if it does not.",
+        )
+
+
+def _took_ms(one: Work, following: Work) -> int | None:
+    """How long a batch took at most; None: not known. The next one is planned when it is done."""
+    if one.duration_ms is not None or one.at_ms is None or following.at_ms is None:
+        return one.duration_ms
+    return following.at_ms - one.at_ms
+
+
+def _late(watched: SourceStatus, now_ms: int | None) -> bool:
+    """Whether the next batch of a checkpoint is overdue, so that nothing can be said of how fast its query is."""
+    last_ms = watched.view.last.at_ms
+    if watched.stage in RUNS or watched.view.done is False or now_ms is None or last_ms is None:
+        return False
+    return now_ms - last_ms > max(NOT_DONE_MS, NOT_DONE_TIMES * _apart_ms(watched.view))
+
+
+def _apart_ms(view: View) -> float:
+    """From the plan of one batch to that of the next, on average over the last batches; 0 if there is one only."""
+    times = [one.at_ms for one in _run(view)[-BATCHES:] if one.at_ms is not None]
+    return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0.0
 
 
 def _readers(view: View, needed: ReadersNeeded | None) -> Iterator[Advice]:
@@ -211,18 +276,22 @@ def _readers(view: View, needed: ReadersNeeded | None) -> Iterator[Advice]:
 
 def _held(view: View, needed: ReadersNeeded | None, *, grows: bool) -> Iterator[Advice]:
     """Limits keep batches short while the lag grows, and readers have time to spare."""
-    if needed is None or not needed.held_by or not grows:
+    batches = view.measured()
+    pace = pace_of(batches)
+    held = None if pace is None else held_back(batches, pace.fixed_s)
+    # Where batches follow each other at once, it takes a look at what more readers would do.
+    if held is None or not grows or (held.at_once and not (needed is not None and needed.held_by)):
         return
-    limits = [one for one in needed.held_by if one != ALIGNMENT]
+    limits = [one for one in held.by if one != ALIGNMENT]
     if limits:
         them = " and ".join(limits)
         keep, it = ("keeps", "it") if len(limits) == 1 else ("keep", "them")
-        through = "" if needed.let_through is None else f" at {_rate(needed.let_through)} offsets/s"
+        through = "" if held.at_once else f" at {_rate(held.through)} offsets/s"
         yield Advice(
             Rule.LIMIT,
             f"{them} {keep} batches short{through}, and the lag grows: raise {it}. Readers have time to spare.",
         )
-    if ALIGNMENT in needed.held_by:
+    if ALIGNMENT in held.by:
         waits = some(list(dict.fromkeys(one.scope for one in view.explanation.held if one.limit == ALIGNMENT)))
         whom = f" for {waits}" if waits else ""
         yield Advice(
@@ -235,7 +304,7 @@ def _held(view: View, needed: ReadersNeeded | None, *, grows: bool) -> Iterator[
 def _uneven(view: View) -> Iterator[Advice]:
     """One partition alone, or one owner, has far more than a reader's share, in most of the last batches."""
     settings = view.last.end.settings
-    busy = [one for one in _run(view) if one.offsets_sum][-SKEWED_BATCHES:]
+    busy = [one for one in view.finished() if one.offsets_sum][-SKEWED_BATCHES:]
     if settings.plan == LEVEL or not busy:
         return
     cut = [one for one in busy if one.largest > _far(one)]
@@ -297,6 +366,10 @@ def _far(one: Work) -> float:
 def _why(needed: ReadersNeeded) -> str:
     """Why so many readers are needed: the sentence without its beginning, which says how many."""
     return needed.sentence().partition(": ")[2]
+
+
+def _lasted(duration_ms: int) -> str:
+    return f"{duration_ms / 1000:.1f} s" if duration_ms < 10_000 else long(duration_ms)
 
 
 def _rate(rate: float) -> str:

@@ -9,6 +9,7 @@ from evensplit.explain.evenness import overall
 from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.recorder import QueryStatus, SourceStatus
+from evensplit.times import long
 
 OVER = frozenset({QueryStatus.ENDED, QueryStatus.FAILED})
 """The states in which nothing is read any more."""
@@ -24,6 +25,8 @@ class Figures:
     """When it was planned."""
     duration_ms: int | None
     """How long it took."""
+    done: bool | None
+    """Whether it is done."""
     splits: int
     """How many splits are read."""
     lag: int | None
@@ -41,6 +44,27 @@ class Figures:
     proof: str
     """The proof in words; empty without one."""
 
+    @property
+    def behind(self) -> str:
+        """The lag in offsets; `?`: not known; `+?`: unknown for some splits."""
+        return "?" if self.lag is None else f"{self.lag:,}{self._more}"
+
+    @property
+    def waited(self) -> str:
+        """How long the oldest unread record has waited at least; `>`: it may be much longer; `?`: not known.
+
+        `+?`: nothing is unread, as far as that is known.
+        """
+        if self.age is None:
+            return "?"
+        if self.age == Age(0, 0):
+            return f"0 s{self._more}"
+        return f"{'>' if self.age.most_ms is None else ''}{long(self.age.least_ms)}"
+
+    @property
+    def _more(self) -> str:
+        return " +?" if self.lag_unknown else ""
+
 
 def figures_of(watched: SourceStatus) -> Figures:
     """The figures of a source."""
@@ -57,6 +81,7 @@ def figures_of(watched: SourceStatus) -> Figures:
         view.last.number,
         view.last.at_ms,
         view.last.duration_ms,
+        view.done,
         sum(sum(one.splits.values()) for one in explanation.clusters if one.removed_at_ms is None),
         view.lag if view.lag is not None or unknown else 0,
         unknown,

@@ -14,6 +14,7 @@ class Rule(StrEnum):
     NOT_WRITTEN = "not-written"
     SILENT = "silent"
     STOPPED = "stopped"
+    NOT_DONE = "not-done"
     READERS = "readers"
     PARTITIONS = "partitions"
     LIMIT = "limit"
@@ -30,6 +31,7 @@ PAGES: Mapping[Rule, str] = {
     Rule.NOT_WRITTEN: "howto/writing.md#when-something-fails",
     Rule.SILENT: "howto/monitoring.md#alerts-and-a-grafana-dashboard",
     Rule.STOPPED: "dashboard.md#many-queries",
+    Rule.NOT_DONE: "dashboard.md#many-queries",
     Rule.READERS: "howto/scaling.md#how-many-are-needed",
     Rule.PARTITIONS: "howto/skew.md#cut-it",
     Rule.LIMIT: "howto/limits.md#which-limit-was-it",
@@ -41,8 +43,11 @@ PAGES: Mapping[Rule, str] = {
 }
 """Rule -> where the documentation has more: a page below `docs`, and the section."""
 
-URGENT_RULES = frozenset({Rule.AWAY, Rule.LOST, Rule.NOT_WRITTEN, Rule.SILENT, Rule.STOPPED})
+URGENT_RULES = frozenset({Rule.AWAY, Rule.LOST, Rule.NOT_WRITTEN, Rule.SILENT, Rule.STOPPED, Rule.NOT_DONE})
 """The rules about records that are not read, not written, or gone."""
+
+NOT_RUNNING = frozenset({Rule.STOPPED, Rule.NOT_DONE})
+"""The rules about a checkpoint whose query does not run, it seems: how many readers it needs is not the question."""
 
 WHEN: Mapping[Rule, str] = {
     Rule.AWAY: "A cluster that is read does not answer.",
@@ -51,6 +56,9 @@ WHEN: Mapping[Rule, str] = {
     Rule.SILENT: "Nothing was heard of a running query for half an hour.",
     Rule.STOPPED: "A checkpoint had no new batch for ten minutes, and for ten times as long as its batches are apart, "
     "and there are unread records.",
+    Rule.NOT_DONE: "The newest batch of a checkpoint is not done after half a minute, and after five times as long as "
+    "the longest of the ten before it took; after ten minutes at least if it is more than twice as large as these, or "
+    "the first.",
     Rule.READERS: "More readers are needed than there are.",
     Rule.PARTITIONS: "More readers would be needed than there are partitions.",
     Rule.LIMIT: "A limit keeps batches short, readers have time to spare, and the lag grows.",

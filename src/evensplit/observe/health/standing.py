@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from evensplit.core.text import counted
 from evensplit.observe.health.advice import Advice, advice_of
 from evensplit.observe.health.figures import OVER, Figures, figures_of
 from evensplit.observe.recorder import QueryStatus, SourceStatus
 from evensplit.observe.sinks import SinkView
+from evensplit.observe.source_view import Source
 
 URGENT, ADVISED, RUNNING, QUIET = 3, 2, 1, 0
 """It has failed, or records are not read, not written, or gone; there is other advice; it runs; it has ended."""
@@ -21,11 +25,16 @@ Order = tuple[int, float, float, str]
 class Standing:
     """A source, with what to do about it."""
 
-    name: str
+    source: Source
     figures: Figures
     advice: tuple[Advice, ...]
     attention: int
     """URGENT, ADVISED, RUNNING or QUIET."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return str(self.source)
 
     @property
     def order(self) -> Order:
@@ -42,6 +51,7 @@ class Standing:
             "batch": figures.batch,
             "plannedMs": figures.at_ms,
             "tookMs": figures.duration_ms,
+            "done": figures.done,
             "splits": figures.splits,
             "lag": figures.lag,
             "lagUnknown": figures.lag_unknown,
@@ -61,7 +71,19 @@ def standing_of(one: SourceStatus, now_ms: int, sink: SinkView | None = None) ->
         attention = URGENT
     elif advice:
         attention = ADVISED
-    return Standing(str(one.view.source), figures_of(one), advice, attention)
+    return Standing(one.view.source, figures_of(one), advice, attention)
+
+
+def verdict(attentions: Collection[int]) -> str:
+    """How many queries there are, and how many of them need how much attention."""
+    count = Counter(attentions)
+    parts = [
+        f"{count[URGENT]:,} need{'s' if count[URGENT] == 1 else ''} attention" if count[URGENT] else "",
+        f"{count[ADVISED]:,} {'more ' if count[URGENT] else ''}with advice" if count[ADVISED] else "",
+        f"{count[QUIET]:,} ended" if count[QUIET] else "",
+    ]
+    said = ", ".join(part for part in parts if part)
+    return f"{counted(len(attentions), 'query', 'queries')}: {said or 'all is well'}"
 
 
 def order_of(attention: int, name: str, waited_ms: int = 0, lag: int = 0) -> Order:

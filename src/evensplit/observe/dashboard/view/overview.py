@@ -13,13 +13,12 @@ from evensplit.observe.dashboard.view.sources import Shown, everything, runs, so
 from evensplit.observe.dashboard.view.status import Status, status_of, status_of_begun, status_of_sink
 from evensplit.observe.health.advice import Advice
 from evensplit.observe.health.figures import Figures
-from evensplit.observe.health.standing import ADVISED, QUIET, RUNNING, URGENT, Order, order_of, standing_of
+from evensplit.observe.health.standing import QUIET, RUNNING, URGENT, Order, order_of, standing_of, verdict
 from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.recorder import Begun, QueryStatus, SourceStatus
 from evensplit.observe.recorder_group import RecorderGroup
 from evensplit.observe.sinks import SinkStatus, SinkView
-from evensplit.times import long
 
 ROWS_MAX = 100
 """How many queries are on a page."""
@@ -113,18 +112,7 @@ def overview(
 
 def _counts(rows: Sequence[Row]) -> str:
     """How many there are, and how many of them need attention."""
-    if not rows:
-        return ""
-    urgent = sum(one.attention == URGENT for one in rows)
-    advised = sum(one.attention == ADVISED for one in rows)
-    quiet = sum(one.attention == QUIET for one in rows)
-    parts = [
-        f"{urgent:,} need{'s' if urgent == 1 else ''} attention" if urgent else "",
-        f"{advised:,} with advice" if advised else "",
-        f"{quiet:,} ended" if quiet else "",
-    ]
-    said = ", ".join(part for part in parts if part)
-    return f"{counted(len(rows), 'query', 'queries')}: {said or 'all is well'}"
+    return verdict([one.attention for one in rows]) if rows else ""
 
 
 def _row(one: Shown, sinks: Mapping[str, SinkView], now_ms: int, notes: Sequence[str]) -> Row:
@@ -154,10 +142,10 @@ def _of_source(
         problem=(one.said or one.failure) if one.stage is QueryStatus.FAILED else next(iter(notes), ""),
         batch=figures.batch,
         at_ms=figures.at_ms,
-        lag=_lag(figures, one.stage),
+        lag=_lag(figures, asked=one.stage is not QueryStatus.UNKNOWN or bool(one.view.away)),
         waited=_waited(figures),
         rate=None if figures.rate is None else Value(f"{short(figures.rate)}/s", f"{exact(figures.rate)} offsets/s"),
-        took=None if figures.duration_ms is None else Value(lasted(figures.duration_ms), "The whole last batch"),
+        took=_took(figures),
         even=_even(figures),
         advice=standing.advice,
         attention=standing.attention,
@@ -174,24 +162,29 @@ def _said(status: Status) -> tuple[str, str, int | None]:
     return status.tone, status.said, status.since_ms
 
 
-def _lag(figures: Figures, stage: QueryStatus) -> Value:
+def _lag(figures: Figures, *, asked: bool) -> Value:
     unknown = figures.lag_unknown
     if figures.lag is None:
-        title = _NO_LAG if stage is QueryStatus.UNKNOWN else f"unknown for {counted(unknown, 'partition')}"
+        title = f"unknown for {counted(unknown, 'partition')}" if asked else _NO_LAG
         return Value("?", title, "off")
     more = f", and unknown for {counted(unknown, 'partition')}" if unknown else ""
     return Value(f"{short(figures.lag)}{' +?' if unknown else ''}", f"{exact(figures.lag)} offsets to read{more}")
 
 
 def _waited(figures: Figures) -> Value | None:
-    age, more = figures.age, " +?" if figures.lag_unknown else ""
+    age = figures.age
     if age is None:
         return None
     if age == Age(0, 0):
-        return Value(f"0 s{more}", "Nothing is unread, as far as it is known" if more else "Nothing is unread")
+        return Value(figures.waited, f"Nothing is unread{', as far as it is known' if figures.lag_unknown else ''}")
     most = "and perhaps longer" if age.most_ms is None else f"at most {lasted(age.most_ms)}"
-    more = ">" if age.most_ms is None else ""
-    return Value(f"{more}{long(age.least_ms)}", f"The oldest unread record: at least {lasted(age.least_ms)}, {most}")
+    return Value(figures.waited, f"The oldest unread record: at least {lasted(age.least_ms)}, {most}")
+
+
+def _took(figures: Figures) -> Value | None:
+    if figures.duration_ms is not None:
+        return Value(lasted(figures.duration_ms), "The whole last batch")
+    return Value("not done", "The last batch is planned, and was not done yet") if figures.done is False else None
 
 
 def _even(figures: Figures) -> Value:
