@@ -28,7 +28,7 @@ from evensplit.checkpoint.look import check_unchanged, look
 from evensplit.checkpoint.migration import states_of
 from evensplit.checkpoint.offset_file import OffsetFile
 from evensplit.checkpoint.places.place import Place
-from evensplit.core.model import SplitId
+from evensplit.core.model import Range, SplitId
 from evensplit.core.repair.edit import Told, rewind, skip
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError, EditRefused
@@ -155,7 +155,7 @@ def test_other_sources_keep_their_lines(tmp_path: Path) -> None:
     rows[2][0] = '{"rate": 7}'
     place = checkpoint(tmp_path / "x", *rows, committed=2)
     seen, found = look(place), read_checkpoint(place)
-    after = skip(open_batches(found)["1"], KEY, 40, 50, Told("skip", "", 1))
+    after = skip(open_batches(found)["1"], [Range(KEY, 40, 50)], Told("skip", "", 1))
     write_edit(found, seen, offset_text(found, {"1": after}, NOW_MS), "evensplit skip", NOW_MS)
     assert (place / "offsets" / "3").read_text().split("\n")[2] == '{"rate": 7}'
 

@@ -32,9 +32,9 @@ from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.repair.table import table
 from evensplit.cli.usage import PLACE, form_option, new_console
 from evensplit.core.repair.edit import OpenBatch, Told
-from evensplit.core.repair.proof import Consequence, check_edit, consequences
+from evensplit.core.repair.proof import Consequence, check_edit, consequences, edits_made
 from evensplit.core.repair.records import Record
-from evensplit.core.state.edits import Edit
+from evensplit.core.state.edits import Edit, as_one
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted, plain
 from evensplit.errors import EditRefused
@@ -56,6 +56,8 @@ class Outcome:
     told: Told
     states: dict[str, EnumeratorState] = field(default_factory=dict)
     """Source -> the end of its batch with the edit."""
+    edits: dict[str, Edit] = field(default_factory=dict)
+    """Source -> its edit, as one."""
     found: dict[str, tuple[Consequence, ...]] = field(default_factory=dict)
     """Source -> what it comes to."""
     notes: list[str] = field(default_factory=list)
@@ -70,11 +72,6 @@ class Outcome:
     def records(self) -> list[Record]:
         """The edits before this one that no query has done, the last one first."""
         return edits_of_newest(self.checkpoint)
-
-    @property
-    def edits(self) -> dict[str, Edit]:
-        """Source -> its edit."""
-        return {source: state.edits[-1] for source, state in self.states.items()}
 
     @property
     def again(self) -> int:
@@ -139,7 +136,7 @@ def _fill_in(outcome: Outcome, batches: Mapping[str, OpenBatch], make: Make) -> 
         if after is None:
             continue
         broken.extend(check_edit(batch, after))
-        outcome.states[source] = after
+        outcome.states[source], outcome.edits[source] = after, as_one(edits_made(batch, after))
         outcome.found[source] = consequences(batch, after)
     if broken:
         raise EditRefused(
