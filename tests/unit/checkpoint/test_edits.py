@@ -194,13 +194,15 @@ def test_of_two_edits_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest
 
 
 ADVICE = {
-    "rewind --to 5": "What was read again has been read, and cannot be taken back",
+    "rewind --to 5": "What was read again has been read, and cannot be taken back; what is not read again yet can be "
+    "left out: `evensplit skip {place} default/orders/0:5-29`",
     "skip orders/0:30-39": "`evensplit rewind {place} --to batch:3` goes back to where that batch began, and so before "
     "what was left out",
     "drop default/orders/0": "What was dropped is forgotten: what the options of the query name of it is new, and read "
     "from its first offset",
     "rename-cluster default east": "`evensplit rename-cluster {place} east default` gives the cluster its former id",
-    "fork /checkpoints/x": "{place} is a copy: to be rid of it, stop its query and remove it",
+    "fork /checkpoints/x": "{place} is a copy, and stays one. To be rid of it, stop its query and remove it; the "
+    "original is as it was",
 }
 """Edit -> what helps after a query has done it."""
 

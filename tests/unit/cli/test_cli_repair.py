@@ -216,7 +216,7 @@ def test_a_fork_is_another_query_at_the_same_place(place: Path) -> None:
     # What the copy has written itself is no sign of a query, and its batch none of one.
     shown, _ = invoke("rewind", new, "--to", "batch:1")
     assert "was begun and not finished" not in shown
-    assert "The last edit: `evensplit fork" in invoke("undo", new)[0]
+    assert "is a copy, and stays one" in invoke("undo", new, code=1)[1]
 
 
 def test_a_query_that_moves_keeps_its_id(place: Path) -> None:

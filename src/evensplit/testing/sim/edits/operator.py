@@ -217,6 +217,9 @@ class Operator:
         if not made or last.committed:
             self.counts["undo refused"] += 1
             return False
+        if made[0].stays:
+            self.counts["undo refused"] += 1
+            return False
         record, before = made[0], last.before_edit
         checkpoints.entries.pop()
         text = None if before is None else before.text
