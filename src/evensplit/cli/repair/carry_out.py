@@ -220,7 +220,8 @@ def conclude(
                 outcome.seen,
                 outcome.told.at_ms,
                 edited=bool(outcome.records),
-                replaced=replaced if yes else None,
+                replaced=replaced,
+                yes=yes,
             )
         )
     if yes and not outcome.obstacles:
@@ -246,26 +247,31 @@ def refuse(obstacles: Sequence[str]) -> None:
         raise click.ClickException(plain("; ".join(obstacles)))
 
 
-def hindrances(checkpoint: Checkpoint, seen: Seen, now_ms: int, *, edited: bool, replaced: int | None) -> list[str]:
-    """Why nothing may be written as long as nobody says that the query is stopped.
+def hindrances(
+    checkpoint: Checkpoint, seen: Seen, now_ms: int, *, edited: bool, replaced: int | None, yes: bool
+) -> list[str]:
+    """Why nothing may be written, or shown as if it might be, as long as nobody says that the query is stopped.
 
     Args:
         edited: the newest offset file is what an edit has made of it.
         replaced: the batch whose offset file is to be replaced or removed; None: none is.
+        yes: it is to be written.
     """
     path = checkpoint.path
-    found: list[str] = []
-    if signs := signs_of_life(path, now_ms / 1000, without_own(checkpoint, seen, edited=edited)):
-        found.append(
-            f"a query may still run on {path}: {'; '.join(signs)}. Stop it; if it has ended, wait, or say "
-            "--assume-stopped"
-        )
-    if replaced is not None:
-        found.append(
+    signs = "; ".join(signs_of_life(path, now_ms / 1000, without_own(checkpoint, seen, edited=edited)))
+    if signs and replaced is None:
+        return [f"a query may still run on {path}: {signs}. Stop it; if it has ended, wait, or say --assume-stopped"]
+    if signs:
+        return [
+            f"a query may still run on {path}: {signs}; and batch {replaced} is planned and not done, so later nothing "
+            "would show it either. Stop the query, and say --assume-stopped"
+        ]
+    if yes and replaced is not None:
+        return [
             f"batch {replaced} is planned and not done, and a query that is in it at this moment may write nothing for "
             "as long as it takes. Stop the query, and say --assume-stopped"
-        )
-    return found
+        ]
+    return []
 
 
 def _add_notes(outcome: Outcome) -> None:

@@ -38,9 +38,8 @@ def undo(checkpoint: Place, yes: bool, assume_stopped: bool, form: str) -> None:
     record = last_edit(found)
     obstacles: list[str] = []
     if not assume_stopped:
-        obstacles = hindrances(
-            found, seen, round(time.time() * 1000), edited=True, replaced=record.batch if yes else None
-        )
+        now_ms = round(time.time() * 1000)
+        obstacles = hindrances(found, seen, now_ms, edited=True, replaced=record.batch, yes=yes)
     written = yes and not obstacles
     if written:
         undo_edit(found, seen, record)
