@@ -248,6 +248,7 @@ def test_a_copy_says_that_it_is_one() -> None:
     "edit, said",
     [
         (lambda: rewind(DONE, {A: 200}, TOLD), "nothing goes back: east/orders/0 is at 200; expected at least one"),
+        (lambda: rewind(DONE, {}, TOLD), "nothing goes back: no partition is meant; expected at least one partition"),
         (lambda: rewind(DONE, {A: -1}, TOLD), "east/orders/0: -1 is not an offset; expected a number from 0 to"),
         (
             lambda: skip(DONE, [Range(A, 150, 160)], TOLD),
