@@ -31,9 +31,9 @@ from evensplit.checkpoint.files import (
     write_new,
 )
 from evensplit.checkpoint.look import Seen, check_unchanged
-from evensplit.checkpoint.migration import cluster_of, start_of, states_of
 from evensplit.checkpoint.offset_file import object_in
 from evensplit.checkpoint.places.place import Place
+from evensplit.checkpoint.stands import cluster_of, start_of, states_of
 from evensplit.core.json_text import parse_json
 from evensplit.core.repair.edit import OpenBatch, open_batch
 from evensplit.core.repair.places import not_read_again

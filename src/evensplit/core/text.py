@@ -15,6 +15,12 @@ def some(names: Sequence[object], shown_max: int = 3) -> str:
     return ", ".join((*map(str, names[:shown_max]), *(["…"] if len(names) > shown_max else [])))
 
 
+def few(names: Sequence[object], shown_max: int = 3) -> str:
+    """The first few of `names`, and how many there are if that is more."""
+    shown = some(names, shown_max)
+    return shown if len(names) <= shown_max else f"{shown} {len(names)} in all"
+
+
 def expected_of(names: Sequence[object], shown_max: int = 10) -> str:
     """The end of "expected …" where one of `names` is: `one of 'a', 'b'`, or just the name."""
     return f"{'one of ' if len(names) > 1 else ''}{some(names, shown_max)}"

@@ -25,9 +25,9 @@ from evensplit.checkpoint.edits import (
 )
 from evensplit.checkpoint.files import crc_problem, write_new
 from evensplit.checkpoint.look import check_unchanged, look
-from evensplit.checkpoint.migration import states_of
 from evensplit.checkpoint.offset_file import OffsetFile
 from evensplit.checkpoint.places.place import Place
+from evensplit.checkpoint.stands import states_of
 from evensplit.core.model import Range, SplitId
 from evensplit.core.repair.edit import Told, rewind, skip
 from evensplit.core.state.state import EnumeratorState

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from evensplit.checkpoint.migration import Stand, some
+from evensplit.checkpoint.stands import Stand
 from evensplit.cli.live.log_ends import LogPosition, look_at_logs, settings_of
 from evensplit.cli.usage import another_form
 from evensplit.core.import_spark_offsets import Positions
+from evensplit.core.text import few
 from evensplit.errors import ClusterError
 from evensplit.spark.options.per_cluster import KAFKA
 
@@ -157,6 +158,6 @@ def logs_of(
         return None
     if others:
         notes.append(
-            f"source {stand.source}: not in the checkpoint, so read from the first offset if subscribed: {some(others)}"
+            f"source {stand.source}: not in the checkpoint, so read from the first offset if subscribed: {few(others)}"
         )
     return found

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import click
 
 from evensplit.checkpoint.edits import streams
-from evensplit.checkpoint.migration import Stand, some
 from evensplit.checkpoint.places.place import Place
+from evensplit.checkpoint.stands import Stand
 from evensplit.cli.live.connection_options import check_whose, kafka_options, reaching, said_of, servers_of
 from evensplit.cli.live.known_logs import ask_known
 from evensplit.cli.live.log_ends import connected, settings_of
@@ -37,7 +37,7 @@ from evensplit.core.model import Readable, SplitId, scopes
 from evensplit.core.repair.edit import OpenBatch, rewind
 from evensplit.core.repair.places import rewindable, targets_of_batch, within
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import counted
+from evensplit.core.text import counted, few
 from evensplit.errors import ClusterError, EditRefused
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.times import time_of
@@ -155,7 +155,7 @@ def _meant(only: Sequence[Scope], states: Sequence[EnumeratorState]) -> list[Rea
     empty = [str(scope) for scope, one in zip(only, these, strict=True) if one not in read]
     if empty:
         topics = list(dict.fromkeys(f"{key.cluster}/{key.topic}" for key in there))
-        raise EditRefused(f"--only names {', '.join(empty)}, of which the query reads nothing; it reads {some(topics)}")
+        raise EditRefused(f"--only names {', '.join(empty)}, of which the query reads nothing; it reads {few(topics)}")
     return these
 
 
@@ -172,7 +172,7 @@ def _offset_targets(
         ("--source", [str(key) for key in found.left_out if key not in may_be]),
     ):
         if keys:
-            outcome.notes.append(f"{option} leaves out {some(keys)}")
+            outcome.notes.append(f"{option} leaves out {few(keys)}")
     return found.targets
 
 
@@ -204,7 +204,7 @@ def _take_aim(
         silent = [str(key) for key in wanted if key not in aim.targets and key not in aim.stay]
         if silent:
             outcome.obstacles.append(
-                f"the logs of {some(silent)} are not known, as leaders do not answer, or there are none; rewind the "
+                f"the logs of {few(silent)} are not known, as leaders do not answer, or there are none; rewind the "
                 "others with --only"
             )
         return

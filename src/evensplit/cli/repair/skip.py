@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import click
 
 from evensplit.checkpoint.edits import lines_of
-from evensplit.checkpoint.migration import some
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import LOGIN, kafka_options, reaching, said_of
 from evensplit.cli.repair.carry_out import (
@@ -28,7 +27,7 @@ from evensplit.core.model import Range, SplitId
 from evensplit.core.repair.edit import OpenBatch, skip
 from evensplit.core.repair.places import check_in_log, unread
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import counted, plain
+from evensplit.core.text import counted, few, plain
 from evensplit.errors import EditRefused
 
 _RANGE = re.compile(r"(?P<first>[0-9]{1,19})(?:-(?P<last>[0-9]{1,19}))?", re.ASCII)
@@ -154,7 +153,7 @@ def _by_source(sources: Mapping[str, EnumeratorState], asked: Sequence[_Asked]) 
         if not there or not isinstance(key, SplitId):
             known = sorted({f"{key.cluster}/{key.topic}" for state in sources.values() for key in state.splits})
             raise EditRefused(
-                f"there is no partition {one.scope} in the checkpoint; it has partitions of {some(known) or 'nothing'}"
+                f"there is no partition {one.scope} in the checkpoint; it has partitions of {few(known) or 'nothing'}"
             )
         found.setdefault(there[0], []).append((key, one))
     return found

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from evensplit.checkpoint.checkpoint import Checkpoint
-from evensplit.checkpoint.migration import cluster_of, some, states_of
+from evensplit.checkpoint.stands import cluster_of, states_of
 from evensplit.cli.live.known_logs import ask_known, created_anew
 from evensplit.cli.live.log_ends import Logs, connected
 from evensplit.core.json_text import parse_json
@@ -33,7 +33,7 @@ from evensplit.core.state.offset_strategies import (
 )
 from evensplit.core.state.spark_offsets import parse_positions
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import counted, expected_of, short
+from evensplit.core.text import counted, expected_of, few, short
 from evensplit.errors import EditRefused
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.options.option import duration_ms
@@ -212,7 +212,7 @@ def targets_of_offsets(
                 found.left_out.extend(dict.fromkeys(others))
     if strange:
         raise EditRefused(
-            f"the offsets name what the query does not read: {some(strange)}; expected some of its partitions"
+            f"the offsets name what the query does not read: {few(strange)}; expected some of its partitions"
         )
     if unclear:
         split, of = next(iter(unclear.items()))
@@ -342,7 +342,7 @@ def aim_by_cluster(
         if without:
             aim.leave(
                 without,
-                f"group {strategy.group!r} has no committed offsets for {some([*map(str, without)])}: expected a group "
+                f"group {strategy.group!r} has no committed offsets for {few([*map(str, without)])}: expected a group "
                 "that has read them",
             )
     for key, first in found.times.items():
