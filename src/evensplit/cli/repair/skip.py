@@ -82,7 +82,7 @@ def _parse_range(context: click.Context, parameter: click.Parameter, text: str) 
         "edited; or, without --yes, nothing prevents it",
         "refused or failed; nothing was written",
         "evensplit skip /checkpoints/orders orders/3:120",
-        "evensplit skip /checkpoints/orders east/orders/3:120-129 east/orders/4:7 --yes",
+        "evensplit skip /checkpoints/orders orders/3:120-129 orders/4:7 --yes",
     ),
 )
 @checkpoint_argument
