@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evensplit.core.batch.plan import batch_ranges
-from evensplit.core.model import Cluster, ClusterState, Readable, Split, SplitId, Topic
+from evensplit.core.model import Cluster, ClusterState, Range, Readable, Split, SplitId, Topic
 from evensplit.core.repair.edit import OpenBatch, Told, drop, note, open_batch, rename_cluster, rewind, skip
 from evensplit.core.repair.proof import check_edit, consequences
 from evensplit.core.state.state import EnumeratorState
@@ -57,7 +57,10 @@ def batches(draw: st.DrawFn) -> OpenBatch:
 orders = st.lists(
     st.one_of(
         st.tuples(st.just("rewind"), st.dictionaries(st.sampled_from(KEYS), st.integers(0, 40), min_size=1)),
-        st.tuples(st.just("skip"), st.tuples(st.sampled_from(KEYS), st.integers(0, 50), st.integers(0, 12))),
+        st.tuples(
+            st.just("skip"),
+            st.lists(st.tuples(st.sampled_from(KEYS), st.integers(0, 50), st.integers(0, 12)), min_size=1, max_size=4),
+        ),
         st.tuples(st.just("drop"), st.sampled_from(SCOPES)),
         st.tuples(st.just("rename"), st.sampled_from([("east", "north"), ("north", "east"), ("west", "south")])),
         st.tuples(st.just("note"), st.none()),
@@ -72,8 +75,7 @@ def made(batch: OpenBatch, order: Order) -> EnumeratorState:
     if kind == "rewind":
         return rewind(batch, what, told)
     if kind == "skip":
-        key, first, size = what
-        return skip(batch, key, first, first + size, told)
+        return skip(batch, [Range(key, first, first + size) for key, first, size in what], told)
     if kind == "drop":
         return drop(batch, what, told)
     return note(batch, told) if kind == "note" else rename_cluster(batch, what[0], what[1], told)
@@ -83,8 +85,8 @@ def expected_after(reads: Counter[tuple[SplitId, int]], before: EnumeratorState,
     """What is read from the batch on, once `order` is carried out, by the words of the manual."""
     kind, what = order
     if kind == "skip":
-        key, first, size = what
-        return Counter({one: n for one, n in reads.items() if one[0] != key or not first <= one[1] < first + size})
+        gone = {(key, offset) for key, first, size in what for offset in range(first, first + size)}
+        return Counter({one: n for one, n in reads.items() if one not in gone})
     if kind == "rewind":
         again = Counter(
             (key, offset)
@@ -94,8 +96,8 @@ def expected_after(reads: Counter[tuple[SplitId, int]], before: EnumeratorState,
         )
         return reads + again
     if kind == "drop":
-        gone = [key for key in before.splits if what in (key, Topic(*key[:2]), Cluster(key[0]))]
-        return Counter({one: n for one, n in reads.items() if one[0] not in gone})
+        dropped = [key for key in before.splits if what in (key, Topic(*key[:2]), Cluster(key[0]))]
+        return Counter({one: n for one, n in reads.items() if one[0] not in dropped})
     if kind == "rename":
         former, name = what
         return Counter(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from evensplit.core.batch.plan import plan_batch
 from evensplit.core.batch.tasks import plan_tasks
-from evensplit.core.model import SplitId
+from evensplit.core.model import Range, SplitId
 from evensplit.core.repair.edit import OpenBatch, Told, note, open_batch, rewind, skip
 from evensplit.core.repair.proof import check_edit
 from evensplit.core.state.codec import decode, encode
@@ -117,12 +117,19 @@ class Query:
             if kind == "rewind":
                 after = rewind(batch, {key: first}, told)
                 self.expected.update((key, at) for at in range(first, position))
-            elif kind == "skip":
-                after = skip(batch, key, first, first + size, told)
+            elif kind in ("skip", "skips"):
+                behind = first + size + 2
+                other = key._replace(partition=(partition + 1) % PARTITIONS)
+                begin = batch.end.splits[other].position or 0
+                ranges = [Range(key, first, first + size)]
+                if kind == "skips" and behind < end and begin < self._ends[other.partition]:
+                    ranges += [Range(key, behind, behind + 1), Range(other, begin, begin + 1)]
+                after = skip(batch, ranges, told)
                 # What a batch that is not done has delivered already is there, unless its repetition replaces it.
                 before = [counts for at, counts in self.sink.items() if at < number + is_done or not self._replaces]
-                for at in range(first, first + size):
-                    self.expected[key, at] = sum(counts[key, at] for counts in before)
+                for one in ranges:
+                    for at in range(one.start, one.end):
+                        self.expected[one.split, at] = sum(counts[one.split, at] for counts in before)
             else:
                 after = note(batch, told)
         except EditRefused:
@@ -160,7 +167,7 @@ steps = st.lists(
         st.tuples(st.just("batch"), st.sampled_from(["", "planned", "delivered"])),
         st.tuples(st.just("kill")),
         st.tuples(
-            st.sampled_from(["rewind", "skip", "skip", "skip", "note"]),
+            st.sampled_from(["rewind", "skip", "skip", "skips", "skips", "note"]),
             st.integers(0, PARTITIONS - 1),
             st.integers(0, 99),
             st.integers(1, 8),

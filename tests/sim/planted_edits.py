@@ -12,7 +12,7 @@ from typing import Any
 from evensplit.core.batch import plan
 from evensplit.core.machine.enumerator import Step, step
 from evensplit.core.machine.events import BatchOpened, Event
-from evensplit.core.model import Readable, SplitId
+from evensplit.core.model import Range, Readable, SplitId
 from evensplit.core.repair import edit, places, records
 from evensplit.core.repair.edit import OpenBatch, Told
 from evensplit.core.repair.records import Record
@@ -38,14 +38,28 @@ def forgets_one(batch: OpenBatch, targets: Mapping[SplitId, int], told: Told) ->
     return _rewind(batch, {key: targets[key] for key in ahead[:-1] or ahead}, told)
 
 
-def reads_first(batch: OpenBatch, split: SplitId, first: int, to: int, told: Told) -> EnumeratorState:
+def reads_first(batch: OpenBatch, ranges: Iterable[Range], told: Told) -> EnumeratorState:
     """The first record that is to be left out is read."""
-    return _skip(batch, split, min(first + 1, to - 1), to, told)
+    return _skip(batch, [one._replace(start=min(one.start + 1, one.end - 1)) for one in ranges], told)
 
 
-def skips_one_more(batch: OpenBatch, split: SplitId, first: int, to: int, told: Told) -> EnumeratorState:
+def skips_one_more(batch: OpenBatch, ranges: Iterable[Range], told: Told) -> EnumeratorState:
     """TO is left out, too, as if it were not the end already."""
-    return _skip(batch, split, first, to + 1, told)
+    return _skip(batch, [one._replace(end=one.end + 1) for one in ranges], told)
+
+
+def skips_the_first(batch: OpenBatch, ranges: Iterable[Range], told: Told) -> EnumeratorState:
+    """Of several ranges, the last one is read."""
+    return _skip(batch, sorted(ranges)[:-1] or ranges, told)
+
+
+def skips_in_between(batch: OpenBatch, ranges: Iterable[Range], told: Told) -> EnumeratorState:
+    """What lies between two ranges of one partition is left out, too."""
+    found: dict[SplitId, Range] = {}
+    for one in sorted(ranges):
+        before = found.get(one.split, one)
+        found[one.split] = Range(one.split, before.start, max(before.end, one.end))
+    return _skip(batch, found.values(), told)
 
 
 def rewinds_its_own_batch(batch: OpenBatch, targets: Mapping[SplitId, int], told: Told) -> EnumeratorState:
@@ -156,8 +170,12 @@ BUGS: Mapping[str, Planted] = {
     "rewind-to-end-of-batch": _edited(
         "batch:N is where it ended", "targets_of_batch", from_where_it_ended, module=places, seed=9
     ),
-    "skip-reads-first": _edited("the first record of a skipped range is read", "skip", reads_first, seed=9),
+    "skip-reads-first": _edited("the first record of a skipped range is read", "skip", reads_first, seed=2),
     "skip-one-more": _edited("one record more is skipped", "skip", skips_one_more, seed=9),
+    "skip-first-alone": _edited("of several ranges, the last one is read", "skip", skips_the_first, seed=2),
+    "skip-in-between": _edited(
+        "what is between two ranges is skipped", "skip", skips_in_between, laws=("S21", "S15"), seed=39
+    ),
     "skip-reads-all": _edited(
         "a batch reads what is left out of it", "pieces", reads_what_is_left_out, laws=("S15",), module=plan, seed=9
     ),
@@ -180,7 +198,7 @@ BUGS: Mapping[str, Planted] = {
         "an edit that was never written is taken back", "made_by", believes_records, module=records, seed=165
     ),
     "edit-of-planned-batch": _edited(
-        "a batch that is planned is left out", "open_batch", done_if_planned, laws=("S21", "S15"), seed=2
+        "a batch that is planned is left out", "open_batch", done_if_planned, laws=("S21", "S15"), seed=9
     ),
     "edit-carried-out-again": Planted(
         "an edit is carried out in each batch after it", ("S3", "S15", "S10", "crash"), by_step(edits_again), seed=4

@@ -163,7 +163,7 @@ def test_what_was_left_out_is_not_told_as_skipped_by_tasks(first: int, to: int, 
     """The state said that the batch read it, so records of it that had gone were declared lost."""
     end, _ = run(BatchOpened(), BatchPlanned({SPLIT: 9}), state=started())
     batch = open_batch(EnumeratorState(), end, done=False)
-    after = decode(encode(skip(batch, SPLIT, first, to, Told("skip", "", 1))))
+    after = decode(encode(skip(batch, [Range(SPLIT, first, to)], Told("skip", "", 1))))
     poll = ReadLogsPolled("east", {SPLIT: end.splits[SPLIT].topic_id}, {SPLIT: to}, answer=2)
     opened = BatchOpened(repeated=batch_ranges(EnumeratorState(), after))
     declared = 0

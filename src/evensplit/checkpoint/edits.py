@@ -31,17 +31,20 @@ from evensplit.checkpoint.files import (
     write_new,
 )
 from evensplit.checkpoint.look import Seen, check_unchanged
-from evensplit.checkpoint.migration import cluster_of, start_of, states_of
 from evensplit.checkpoint.offset_file import object_in
 from evensplit.checkpoint.places.place import Place
+from evensplit.checkpoint.stands import cluster_of, start_of, states_of
 from evensplit.core.json_text import parse_json
 from evensplit.core.repair.edit import OpenBatch, open_batch
+from evensplit.core.repair.places import not_read_again
 from evensplit.core.repair.records import Record, digest, made_by
 from evensplit.core.state.codec import encode
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError, CheckpointForeign, EditRefused
 
 DIRECTORY = "evensplit-edits"
+RANGES_MAX = 10
+"""Of more ranges that a sentence would name, the rest are counted."""
 _WATERMARK, _TIME = "batchWatermarkMs", "batchTimestampMs"
 
 
@@ -180,9 +183,13 @@ def write_edit(checkpoint: Checkpoint, seen: Seen, data: bytes, line: str, now_m
 def last_edit(checkpoint: Checkpoint) -> Record:
     """The edit that can be taken back: the last one, if no query has done its batch.
 
-    Raises EditRefused if there is none.
+    Raises EditRefused if there is none, or it made the checkpoint a copy: `evensplit audit` has to know it as one.
     """
     if checkpoint.replays and (edits := edits_of_newest(checkpoint)):
+        if edits[0].stays:
+            raise EditRefused(
+                f"the last edit, `{edits[0].line}`, is that {checkpoint.path} was made: {_be_rid_of(checkpoint)}"
+            )
         return edits[0]
     newest = checkpoint.newest.number
     kept = {batch.number: batch.text for batch in checkpoint.batches}
@@ -199,9 +206,9 @@ def last_edit(checkpoint: Checkpoint) -> Record:
 def _advice(checkpoint: Checkpoint, record: Record) -> str:
     """What helps against an edit that a query has done."""
     path = checkpoint.path
-    command, *said = record.line.removeprefix("evensplit ").split() or [""]
+    command, *said = record.said or [""]
     if command == "rewind":
-        return "What was read again has been read, and cannot be taken back"
+        return "; ".join(("What was read again has been read, and cannot be taken back", *_rest(checkpoint, record)))
     if command == "drop":
         return (
             "What was dropped is forgotten: what the options of the query name of it is new, and read from its first "
@@ -210,13 +217,38 @@ def _advice(checkpoint: Checkpoint, record: Record) -> str:
     if command == "rename-cluster":
         return f"`evensplit rename-cluster {path} {' '.join(reversed(said))}` gives the cluster its former id"
     if command == "fork":
-        return f"{path} is a copy: to be rid of it, stop its query and remove it"
+        return _be_rid_of(checkpoint)
     if record.batch and record.batch - 1 not in [batch.number for batch in checkpoint.batches]:
         return f"Where batch {record.batch} began is not known any more: rewind to offsets or a time"
     return (
         f"`evensplit rewind {path} --to batch:{record.batch}` goes back to where that batch began, and so before what "
         "was left out"
     )
+
+
+def _be_rid_of(checkpoint: Checkpoint) -> str:
+    return (
+        f"{checkpoint.path} is a copy, and stays one. To be rid of it, stop its query and remove it; the original is "
+        "as it was"
+    )
+
+
+def _rest(checkpoint: Checkpoint, record: Record) -> Iterator[str]:
+    """Commands by which what `record`, a rewind, went back over and no batch has read since is left out."""
+    place = next(at for at, batch in enumerate(checkpoint.batches) if batch.number == record.batch)
+    for source, batch in open_batches(checkpoint).items():
+        states = states_of(checkpoint, source, cluster_of(checkpoint, source))
+        ends = [states[at] for at in sorted(states) if at >= place]
+        made = [edit for edit in ends[0].edits if (edit.line, edit.at_ms) == (record.line, record.at_ms)]
+        parts = not_read_again([jump for edit in made for jump in edit.jumps], ends, batch)
+        if parts:
+            said = [f"{key}:{begin}-{end - 1}" for key, begin, end in parts[:RANGES_MAX]]
+            if len(checkpoint.newest.ours) > 1:
+                said.extend(f"--source {line}" for line in lines_of(checkpoint, source))
+            more = f", … {len(parts)} partitions in all" if len(parts) > RANGES_MAX else ""
+            yield (
+                f"what is not read again yet can be left out: `evensplit skip {checkpoint.path} {' '.join(said)}`{more}"
+            )
 
 
 def undo_edit(checkpoint: Checkpoint, seen: Seen, record: Record) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
-from evensplit.checkpoint.durations import durations
 from evensplit.checkpoint.files import batches_of
+from evensplit.checkpoint.look import written_in
 from evensplit.checkpoint.offset_file import OffsetFile
 from evensplit.checkpoint.offset_log import OffsetLog, read_offset_log
 from evensplit.checkpoint.places.entry import entry
@@ -17,6 +18,7 @@ from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointError
 from evensplit.explain.split_history import BatchEnd
+from evensplit.observe.history.work import Work
 from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance, with_durations
 
@@ -193,3 +195,18 @@ def query_id_of(checkpoint: Place) -> str:
         return ""
     found = found.get("id") if isinstance(found, dict) else None
     return found if isinstance(found, str) else ""
+
+
+def durations(checkpoint: Place, works: Sequence[Work]) -> dict[int, int]:
+    """Batch -> how long it took in ms, for `works`, which follow each other; empty if the files are copies, whose times
+    say nothing."""
+    found: dict[int, int] = {}
+    done = written_in(checkpoint / "commits") if works else {}
+    for work, following in zip_longest(works, works[1:]):
+        done_ms = int(done.get(str(work.batch), 0) / 1e9 * 1000)
+        if work.at_ms is None or done_ms <= work.at_ms:
+            continue
+        if following is not None and following.at_ms is not None and done_ms > following.at_ms:
+            return {}
+        found[work.batch] = done_ms - work.at_ms
+    return found

@@ -25,10 +25,10 @@ from evensplit.checkpoint.edits import (
 )
 from evensplit.checkpoint.files import crc_problem, write_new
 from evensplit.checkpoint.look import check_unchanged, look
-from evensplit.checkpoint.migration import states_of
 from evensplit.checkpoint.offset_file import OffsetFile
 from evensplit.checkpoint.places.place import Place
-from evensplit.core.model import SplitId
+from evensplit.checkpoint.stands import states_of
+from evensplit.core.model import Range, SplitId
 from evensplit.core.repair.edit import Told, rewind, skip
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError, EditRefused
@@ -155,7 +155,7 @@ def test_other_sources_keep_their_lines(tmp_path: Path) -> None:
     rows[2][0] = '{"rate": 7}'
     place = checkpoint(tmp_path / "x", *rows, committed=2)
     seen, found = look(place), read_checkpoint(place)
-    after = skip(open_batches(found)["1"], KEY, 40, 50, Told("skip", "", 1))
+    after = skip(open_batches(found)["1"], [Range(KEY, 40, 50)], Told("skip", "", 1))
     write_edit(found, seen, offset_text(found, {"1": after}, NOW_MS), "evensplit skip", NOW_MS)
     assert (place / "offsets" / "3").read_text().split("\n")[2] == '{"rate": 7}'
 
@@ -194,13 +194,15 @@ def test_of_two_edits_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest
 
 
 ADVICE = {
-    "rewind --to 5": "What was read again has been read, and cannot be taken back",
+    "rewind --to 5": "What was read again has been read, and cannot be taken back; what is not read again yet can be "
+    "left out: `evensplit skip {place} default/orders/0:5-29`",
     "skip orders/0:30-39": "`evensplit rewind {place} --to batch:3` goes back to where that batch began, and so before "
     "what was left out",
     "drop default/orders/0": "What was dropped is forgotten: what the options of the query name of it is new, and read "
     "from its first offset",
     "rename-cluster default east": "`evensplit rename-cluster {place} east default` gives the cluster its former id",
-    "fork /checkpoints/x": "{place} is a copy: to be rid of it, stop its query and remove it",
+    "fork /checkpoints/x": "{place} is a copy, and stays one. To be rid of it, stop its query and remove it; the "
+    "original is as it was",
 }
 """Edit -> what helps after a query has done it."""
 

@@ -85,6 +85,12 @@ def test_a_poison_record_of_a_batch_that_fails(tmp_path: Path) -> None:
     before = contents(place)
     assert "Stop the query, and say --assume-stopped" in invoke("skip", place, "orders/0:24", "--yes", code=1)[1]
     assert contents(place) == before
+    (place / "offsets" / "2").touch()
+    for yes in ([], ["--yes"]):
+        _, told = invoke("skip", place, "orders/0:24", *yes, code=1)
+        assert "; and batch 2 is planned and not done, so later nothing would show it either. Stop the query" in told
+        assert "wait" not in told
+        assert told.count("--assume-stopped") == 1
     shown, _ = invoke("skip", place, "orders/0:24", "--yes", "--assume-stopped")
     assert "Batch 2 is planned and not done. The edit goes into it; the query does it first when it starts." in shown
     assert "`evensplit skip orders/0:24`: default/orders/0: offset 24 is never read." in shown
@@ -246,7 +252,7 @@ def test_a_fork_is_another_query_at_the_same_place(place: Path) -> None:
     # What the copy has written itself is no sign of a query, and its batch none of one.
     shown, _ = invoke("rewind", new, "--to", "batch:1")
     assert "was begun and not finished" not in shown
-    assert "The last edit: `evensplit fork" in invoke("undo", new)[0]
+    assert "is a copy, and stays one" in invoke("undo", new, code=1)[1]
 
 
 def test_a_query_that_moves_keeps_its_id(place: Path) -> None:

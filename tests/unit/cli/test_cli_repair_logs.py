@@ -121,14 +121,16 @@ def test_what_is_gone_before_the_range_is_pointed_out(place: Path, kafka: FakeKa
     shown, _ = invoke("skip", place, "orders/0:37-38")
     assert (
         "Note: The log of default/orders/0 begins at offset 35: offsets 30 to 34 before the range are gone "
-        "unread, and the query says so in this batch, as failOnDataLoss has it. To leave them out, skip "
-        "default/orders/0:30-34 first, and this range when the query has run."
+        "unread, and the query says so in this batch, as failOnDataLoss has it. To leave them out as well, add "
+        "default/orders/0:30-34 to the command."
     ) in " ".join(shown.split())
+    assert "gone unread" not in invoke("skip", place, "orders/0:37-38", "default/orders/0:30-34")[0]
     assert "gone unread" not in invoke("skip", place, "orders/0:30-38")[0]
     assert "gone unread" not in invoke("skip", place, "orders/0:30-32")[0]
     shown, _ = invoke("skip", place, "orders/0:32-33")
     assert "offsets 30 to 31 before the range are gone unread" in shown
-    assert "To leave them out as well, skip default/orders/0:30-33." in " ".join(shown.split())
+    assert "To leave them out as well, add default/orders/0:30-31 to the command." in " ".join(shown.split())
+    assert "gone unread" not in invoke("skip", place, "orders/0:30-31", "default/orders/0:32-33")[0]
     assert "gone unread" not in invoke("skip", place, "orders/0")[0]
 
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 
 from evensplit.checkpoint.checkpoint import read_checkpoint
 from evensplit.cli.repair import carry_out
+from evensplit.cli.repair.where import EXPECTED, parse_where
+from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.model import SplitId
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import ClusterUnreachable
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.checkpoints import age, checkpoint, contents, put
 from tests.support.commands import invoke
-from tests.support.edited import BEGUN_MS, HOUR_MS, lines, ours, positions, states
+from tests.support.edited import BEGUN_MS, HOUR_MS, lines, ours, positions, shown_rows, states
 
 KEY = SplitId("default", "orders", 0)
 
@@ -60,13 +64,46 @@ def test_the_time_that_is_meant_is_said(place: Path, kafka: FakeKafka) -> None:
     assert "Note: --to 2023-11-14T05:00:00+01:00 is 2023-11-14 04:00:00 UTC, by the timestamps of records." in shown
 
 
+def test_all_forms_are_in_the_help_and_in_the_error(tmp_path: Path) -> None:
+    (tmp_path / "kept.json").write_text('{"orders":{"0":12}}')
+    shown, _ = invoke("rewind", "--help")
+    rows = shown[shown.index("--to is one of") :].partition("\n\n")[0].splitlines()[1:]
+    forms = [form for row in rows for form in re.split(" {2,}", row.strip())[0].split(", ")]
+    assert forms[-3:] == ["batch:N", '{"orders":{"0":120}}', "file:/path"]
+    for form in forms:
+        said = form.replace("batch:N", "batch:1").replace("/path", f"{tmp_path}/kept.json")
+        parse_where(click.Context(click.Command("x")), click.Option(["--to"]), said)
+        kind = form if form.startswith("{") else form.partition(":")[0]
+        assert kind in EXPECTED or form in ("90s", "1738324800000")
+
+
 def test_an_age_is_counted_back_from_now(place: Path, kafka: FakeKafka, monkeypatch: pytest.MonkeyPatch) -> None:
     _, told = invoke("rewind", place, "--to", "2h", code=1)
-    assert "nothing goes back" in told
+    assert re.search(
+        r"nothing goes back: --to 2h is 20\d\d-\d\d-\d\d [0-9:]{8} UTC, by the timestamps of records", told
+    )
+    for partition, at in ((0, 30), (1, 25)):
+        none = "has no record since then: its log ends at offset 40"
+        assert f"; default/orders/{partition} {none}, and {at} is the next one to read" in told
+    _, told = invoke("rewind", place, "--to", str(BEGUN_MS + 35 * HOUR_MS), code=1)
+    assert "default/orders/0 has its first record since then at offset 35: its log ends at offset 40, and 30 is" in told
     now_s = (BEGUN_MS + 30 * HOUR_MS) / 1000
     monkeypatch.setattr(carry_out, "time", SimpleNamespace(time=lambda: now_s))
     invoke("rewind", place, "--to", "2h", "--yes", "--assume-stopped")
     assert positions(place) == {"default/orders/0": 28, "default/orders/1": 25}
+
+
+def test_of_many_partitions_without_such_a_record_the_first_are_named(tmp_path: Path, kafka: FakeKafka) -> None:
+    kafka.add_partitions("orders", 9)
+    state = states()[2]
+    many = {
+        (key := SplitId("default", "orders", number)): state.splits[KEY]._replace(id=key, position=0)
+        for number in range(9)
+    }
+    place = checkpoint(tmp_path / "x", lines(states()[0]), lines(replace(state, splits=many)), committed=1)
+    _, told = invoke("rewind", place, "--to", "2h", code=1)
+    assert told.count("has no record since then") == 5
+    assert "; … 9 partitions in all" in told
 
 
 def test_what_was_skipped_and_is_read_now_is_said(place: Path, kafka: FakeKafka) -> None:
@@ -75,6 +112,19 @@ def test_what_was_skipped_and_is_read_now_is_said(place: Path, kafka: FakeKafka)
     assert "4 offsets of these were left out by `evensplit skip orders/0:32-35`, and will be read now." in shown
     shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":34}}')
     assert "2 offsets of these were left out" in shown
+
+
+def test_what_a_batch_reads_that_is_not_done_is_counted_with_what_is_read_again(tmp_path: Path) -> None:
+    """The batch is repeated as it was, so its records come by it and, beyond the target, once more after it."""
+    place = ours(tmp_path / "x", committed=1)
+    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":24,"1":12}}', "--yes", "--assume-stopped")
+    assert shown_rows(shown) == [["default/orders/0", "30", "24", "6"], ["default/orders/1", "25", "12", "13"]]
+    assert "The sink gets the records of up to 19 offsets a second time" in shown
+    assert "Batch 2 was begun and not finished" in shown
+    found = read_checkpoint(place)
+    ranges = batch_ranges(found.batches[-2].ours["0"], found.newest.ours["0"])
+    assert [part[1:] for part in ranges] == [(20, 30), (10, 25)]
+    assert positions(place) == {"default/orders/0": 24, "default/orders/1": 12}
 
 
 def test_only_some(place: Path, kafka: FakeKafka) -> None:
@@ -95,7 +145,7 @@ def test_offsets_that_are_gone_are_named(place: Path, kafka: FakeKafka) -> None:
 @pytest.mark.parametrize(
     "to, said",
     [
-        ("yesterday", "'yesterday' is not a time; expected an age such as 2h, a time"),
+        ("yesterday", "'yesterday' is not a time; expected an age such as 2h, 30m or 1d, a time"),
         ("2025-01-31T12:00:00", "has no zone; with one it is as 2025-01-31T12:00:00Z"),
         ("1795960780", "1795960780 is 1970-01-21 18:52:40 UTC; expected milliseconds since 1970, which have 13 digits"),
         ("1970-01-01T05:00:00Z", "expected milliseconds since 1970, which have 13 digits, or a time"),

@@ -14,7 +14,7 @@ from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import BatchOpened
 from evensplit.core.model import Cluster, ClusterState, Held, Lifecycle, Range, Split, SplitId, Topic
 from evensplit.core.repair.edit import OpenBatch, Told, drop, note, open_batch, rename_cluster, rewind, skip
-from evensplit.core.repair.proof import check_edit, consequences
+from evensplit.core.repair.proof import check_edit, consequences, edits_made
 from evensplit.core.state.codec import decode, encode, same
 from evensplit.core.state.edits import Edit, Jump, pieces
 from evensplit.core.state.state import EnumeratorState
@@ -108,7 +108,7 @@ def test_a_batch_in_which_the_split_began_may_go_back_below_that() -> None:
 def test_skip_leaves_out_a_range_of_a_batch_that_is_not_done(
     first: int, to: int, read: list[tuple[int, int]], position: int
 ) -> None:
-    after = skip(OPEN, A, first, to, TOLD)
+    after = skip(OPEN, [Range(A, first, to)], TOLD)
     assert [(start, stop) for key, start, stop in ranges(OPEN, after) if key == A] == read
     assert after.splits[A].position == position
     assert (after.splits[A].epoch == 3) == (position == 200)
@@ -119,14 +119,14 @@ def test_skip_leaves_out_a_range_of_a_batch_that_is_not_done(
 def test_a_record_of_the_last_batch_of_a_split_that_ends_can_be_skipped() -> None:
     ended = state(8, END.splits[A]._replace(stop=200, finished=True, owner=None), END.splits[B])
     batch = open_batch(START, ended, done=False)
-    after = skip(batch, A, 150, 151, TOLD)
+    after = skip(batch, [Range(A, 150, 151)], TOLD)
     assert [one[1:] for one in ranges(batch, after)] == [(100, 150), (151, 200)]
     assert after.splits[A].finished
     assert check_edit(batch, after) == ()
 
 
 def test_skip_after_a_batch_that_is_done_reads_up_to_it() -> None:
-    after = skip(DONE, A, 230, 240, TOLD)
+    after = skip(DONE, [Range(A, 230, 240)], TOLD)
     assert ranges(DONE, after) == [Range(A, 200, 230)]
     assert after.splits[A].position == 240
     (one,) = consequences(DONE, after)
@@ -135,15 +135,59 @@ def test_skip_after_a_batch_that_is_done_reads_up_to_it() -> None:
 
 def test_skip_up_to_the_stop_ends_the_split() -> None:
     batch = open_batch(START, state(8, END.splits[A]._replace(stop=220), END.splits[B]), done=True)
-    after = skip(batch, A, 200, 220, TOLD)
+    after = skip(batch, [Range(A, 200, 220)], TOLD)
     assert after.splits[A].finished
     assert check_edit(batch, after) == ()
 
 
 def test_two_skips_of_one_range_are_one() -> None:
-    once = skip(OPEN, A, 110, 120, TOLD)
-    after = skip(OpenBatch(START, once, False), A, 105, 130, TOLD)
+    once = skip(OPEN, [Range(A, 110, 120)], TOLD)
+    after = skip(OpenBatch(START, once, False), [Range(A, 105, 130)], TOLD)
     assert [one[1:] for one in ranges(OPEN, after) if one.split == A] == [(100, 105), (130, 200)]
+
+
+def test_several_ranges_are_left_out_at_once() -> None:
+    told = Told("skip", "three ranges", 1)
+    after = skip(DONE, [Range(C, 9, 11), Range(A, 230, 240), Range(A, 210, 215)], told)
+    assert ranges(DONE, after) == [Range(A, 200, 210), Range(A, 215, 230)]
+    assert (after.splits[A].position, after.splits[C].position) == (240, 11)
+    assert [edit.jumps for edit in after.edits] == [(Jump(A, 210, 215), Jump(C, 9, 11)), (Jump(A, 230, 240),)]
+    assert {edit.line for edit in after.edits} == {"evensplit skip three ranges"}
+    assert check_edit(DONE, after) == ()
+    assert decode(encode(after)) == after
+    assert [(one.split, one.never, one.now, one.before, one.after) for one in consequences(DONE, after)] == [
+        (A, 15, 25, 200, 240),
+        (C, 2, 0, 9, 11),
+    ]
+    assert edits_made(DONE, after) == after.edits
+
+
+def test_ranges_that_meet_are_one() -> None:
+    after = skip(OPEN, [Range(A, 195, 200), Range(A, 200, 220), Range(A, 120, 130), Range(A, 125, 127)], TOLD)
+    assert [one[1:] for one in ranges(OPEN, after) if one.split == A] == [(100, 120), (130, 195)]
+    assert [edit.jumps for edit in after.edits] == [(Jump(A, 120, 130),), (Jump(A, 195, 220),)]
+    assert after.splits[A].epoch is None
+    assert check_edit(OPEN, after) == ()
+
+
+def test_many_ranges_take_no_longer_than_they_are_many() -> None:
+    """The parts that are left of a batch doubled with each range, empty ones among them."""
+    after = skip(DONE, [Range(A, offset, offset + 1) for offset in range(201, 401, 2)], TOLD)
+    assert len(ranges(DONE, after)) == 100
+    assert check_edit(DONE, after) == ()
+
+
+def test_one_range_that_cannot_be_skipped_refuses_all() -> None:
+    with pytest.raises(EditRefused, match="offset 150 was read by an earlier batch"):
+        skip(DONE, [Range(A, 210, 215), Range(A, 150, 151)], TOLD)
+    with pytest.raises(EditRefused, match="would have to read what is unread before offset 250"):
+        skip(OPEN, [Range(A, 190, 220), Range(A, 250, 260)], TOLD)
+
+
+def test_a_second_skip_behind_the_first_is_told_to_come_with_it() -> None:
+    once = skip(DONE, [Range(A, 210, 215)], Told("skip", "east/orders/0:210-214", 1))
+    with pytest.raises(EditRefused, match="there only by `evensplit skip east/orders/0:210-214`, take that back with"):
+        skip(OpenBatch(END, once, False), [Range(A, 230, 240)], TOLD)
 
 
 def test_drop_forgets_and_reads_nothing_of_it() -> None:
@@ -163,7 +207,7 @@ def test_a_new_name_keeps_positions_owners_pins_and_limits() -> None:
     held = (Held("maxOffsetsPerTrigger", "west/clicks"), Held("maxOffsetsPerTrigger"))
     end = replace(END, eligible=pinned, held=tuple(sorted(held)))
     batch = OpenBatch(START, end, False)
-    skipped = skip(batch, C, 6, 7, TOLD)
+    skipped = skip(batch, [Range(C, 6, 7)], TOLD)
     after = rename_cluster(OpenBatch(START, skipped, False), "west", "north", TOLD)
     moved = C._replace(cluster="north")
     assert after.splits[moved] == END.splits[C]._replace(id=moved)
@@ -205,20 +249,20 @@ def test_a_copy_says_that_it_is_one() -> None:
     "edit, said",
     [
         (lambda: rewind(DONE, {A: 200}, TOLD), "nothing goes back: east/orders/0 is at 200; expected at least one"),
-        (lambda: rewind(DONE, {}, TOLD), "nothing goes back: no partition is meant; expected at least one"),
+        (lambda: rewind(DONE, {}, TOLD), "nothing goes back: no partition is meant; expected at least one partition"),
         (lambda: rewind(DONE, {A: -1}, TOLD), "east/orders/0: -1 is not an offset; expected a number from 0 to"),
         (
-            lambda: skip(DONE, A, 150, 160, TOLD),
+            lambda: skip(DONE, [Range(A, 150, 160)], TOLD),
             "offset 150 was read by an earlier batch, so the sink has it; expected",
         ),
-        (lambda: skip(OPEN, A, 90, 120, TOLD), "offset 90 was read by an earlier batch.* from 100 on"),
+        (lambda: skip(OPEN, [Range(A, 90, 120)], TOLD), "offset 90 was read by an earlier batch.* from 100 on"),
         (
-            lambda: skip(OPEN, A, 250, 260, TOLD),
+            lambda: skip(OPEN, [Range(A, 250, 260)], TOLD),
             "ends at offset 200. It would have to read what is unread before offset 250",
         ),
-        (lambda: skip(OPEN, A, 120, 120, TOLD), "at or before the last one; found 120 and 119"),
+        (lambda: skip(OPEN, [Range(A, 120, 120)], TOLD), "at or before the last one; found 120 and 119"),
         (
-            lambda: skip(OPEN, A._replace(partition=9), 1, 2, TOLD),
+            lambda: skip(OPEN, [Range(A._replace(partition=9), 1, 2)], TOLD),
             "there is no partition east/orders/9 in the checkpoint; it has east/orders/0, east/orders/1",
         ),
         (lambda: drop(OPEN, Topic("east", "order"), TOLD), r"no east/order .* did you mean east/orders\?"),
@@ -248,7 +292,7 @@ def test_what_is_not_read_cannot_be_skipped_and_does_not_go_back() -> None:
     away = state(8, END.splits[A]._replace(owner=None, removed_at_ms=5), END.splits[B])
     batch = open_batch(START, away, done=True)
     with pytest.raises(EditRefused, match="east/orders/0 is retained: nothing is read of it"):
-        skip(batch, A, 210, 220, TOLD)
+        skip(batch, [Range(A, 210, 220)], TOLD)
     with pytest.raises(EditRefused, match="nothing goes back"):
         rewind(batch, {A: 3}, TOLD)
 
@@ -257,31 +301,31 @@ def test_a_range_beyond_where_a_rewind_led_is_skipped_before_the_rewind() -> Non
     """The batch fails at offset 150, so the query cannot do it first."""
     back = OpenBatch(START, rewind(OPEN, {A: 20}, Told("rewind", "--to 2h", 1)), False)
     with pytest.raises(EditRefused, match="Take `evensplit rewind --to 2h` back with `evensplit undo`, skip, and go"):
-        skip(back, A, 150, 151, TOLD)
-    assert check_edit(OPEN, skipped := skip(OPEN, A, 150, 151, TOLD)) == ()
+        skip(back, [Range(A, 150, 151)], TOLD)
+    assert check_edit(OPEN, skipped := skip(OPEN, [Range(A, 150, 151)], TOLD)) == ()
     assert rewind(OpenBatch(START, skipped, False), {A: 20}, TOLD).splits[A].position == 20
     with pytest.raises(EditRefused, match="Let the query do it first"):
-        skip(OPEN, A, 250, 260, TOLD)
+        skip(OPEN, [Range(A, 250, 260)], TOLD)
 
 
 def test_no_offset_is_read_twice_in_one_batch() -> None:
-    ahead = skip(DONE, A, 250, 260, TOLD)
+    ahead = skip(DONE, [Range(A, 250, 260)], TOLD)
     back = rewind(OpenBatch(DONE.start, ahead, True), {A: 100}, TOLD)
     with pytest.raises(EditRefused, match="reads offset 200 already, before it goes back; let the query run once"):
-        skip(OpenBatch(DONE.start, back, True), A, 220, 230, TOLD)
+        skip(OpenBatch(DONE.start, back, True), [Range(A, 220, 230)], TOLD)
 
 
 def test_an_end_that_cannot_be_reached_is_an_error() -> None:
     with pytest.raises(ValueError, match="was to go back from offset 5 to 1, and was at 7 by then"):
         pieces(7, 9, [Jump(A, 5, 1)])
-    after = skip(OPEN, A, 150, 160, TOLD)
+    after = skip(OPEN, [Range(A, 150, 160)], TOLD)
     behind = MappingProxyType({**after.splits, A: after.splits[A]._replace(position=120)})
     with pytest.raises(CheckpointError, match="edited on the way: it was to go on at offset 160, and ends at 120"):
         plan_batch(START, replace(after, splits=behind))
 
 
 def test_why_tells_what_was_left_out() -> None:
-    after = skip(OPEN, A, 150, 160, Told("skip", "east/orders/0:150-159", 1))
+    after = skip(OPEN, [Range(A, 150, 160)], Told("skip", "east/orders/0:150-159", 1))
     story = split_history(A, [BatchEnd(7, None, START), BatchEnd(8, None, after)])
     assert story is not None
     assert story.chapters[-1].sentences() == (
@@ -292,7 +336,7 @@ def test_why_tells_what_was_left_out() -> None:
 
 
 def test_the_document_has_edits_in_a_format_of_their_own() -> None:
-    document = encode(skip(OPEN, A, 150, 160, Told("skip", "a", 5)))
+    document = encode(skip(OPEN, [Range(A, 150, 160)], Told("skip", "a", 5)))
     assert document["evensplit"] == 6
     assert document["edits"] == [
         {"command": "skip", "said": "a", "atMs": 5, "jumps": {"east": {"orders": [[0, 150, 160]]}}}
@@ -305,7 +349,7 @@ def test_nonsense_in_edits_is_damage(wrong: object) -> None:
     import json
     import zlib
 
-    document = {key: value for key, value in encode(skip(OPEN, A, 150, 160, TOLD)).items() if key != "check"}
+    document = {key: value for key, value in encode(skip(OPEN, [Range(A, 150, 160)], TOLD)).items() if key != "check"}
     document["edits"] = wrong
     text = json.dumps(document, separators=(",", ":"))
     with pytest.raises(CheckpointCorrupt):

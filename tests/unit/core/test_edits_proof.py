@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evensplit.core.batch.plan import plan_batch
-from evensplit.core.model import Cause, ClusterState, Held, Loss, Split, SplitId, Topic
+from evensplit.core.model import Cause, ClusterState, Held, Loss, Range, Split, SplitId, Topic
 from evensplit.core.repair.edit import OpenBatch, Told, drop, open_batch, rename_cluster, rewind, skip
 from evensplit.core.repair.proof import check_edit
 from evensplit.core.state.codec import decode
@@ -53,11 +53,12 @@ def laws_broken(batch: OpenBatch, after: EnumeratorState) -> list[str]:
     "after",
     [
         rewind(OPEN, {A: 20, C: 0}, TOLD),
-        skip(OPEN, A, 150, 260, TOLD),
+        skip(OPEN, [Range(A, 150, 260)], TOLD),
+        skip(OPEN, [Range(A, 150, 160), Range(A, 180, 260), Range(C, 6, 7)], TOLD),
         drop(OPEN, Topic("west", "clicks"), TOLD),
         rename_cluster(OPEN, "east", "north", TOLD),
     ],
-    ids=["rewind", "skip", "drop", "rename"],
+    ids=["rewind", "skip", "skips", "drop", "rename"],
 )
 def test_what_the_edits_make_breaks_none(after: EnumeratorState) -> None:
     assert check_edit(OPEN, after) == ()
@@ -103,7 +104,9 @@ def test_a_split_that_the_edit_does_not_name_is_as_it_was() -> None:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("after", [rewind(OPEN, {A: 20}, TOLD), skip(OPEN, A, 150, 260, TOLD)], ids=["rewind", "skip"])
+@pytest.mark.parametrize(
+    "after", [rewind(OPEN, {A: 20}, TOLD), skip(OPEN, [Range(A, 150, 260)], TOLD)], ids=["rewind", "skip"]
+)
 def test_of_a_split_that_moves_the_position_changes_alone(after: EnumeratorState, change: dict[str, Any]) -> None:
     assert check_edit(OPEN, with_split(after, A, **change)) == (f"R1: {A} changed, and the edit does not name it",)
 
@@ -121,7 +124,7 @@ def test_a_name_that_is_left_behind_is_seen() -> None:
 
 
 def test_the_batch_reads_what_it_was_to_read() -> None:
-    after = skip(OPEN, A, 150, 260, TOLD)
+    after = skip(OPEN, [Range(A, 150, 260)], TOLD)
     less = replace(after, edits=(replace(after.edits[-1], jumps=(after.edits[-1].jumps[0]._replace(at=140),)),))
     assert "R2" not in laws_broken(OPEN, after)
     assert "R2" in laws_broken(OPEN, with_split(after, A, position=270))
@@ -129,11 +132,21 @@ def test_the_batch_reads_what_it_was_to_read() -> None:
     assert "R2" in laws_broken(OPEN, with_split(rewind(OPEN, {A: 20}, TOLD), C, position=8))
 
 
+def test_of_several_ranges_none_is_read_and_nothing_else_is_left_out() -> None:
+    ahead = open_batch(END, END, done=True)
+    after = skip(ahead, [Range(A, 210, 220), Range(A, 240, 250)], TOLD)
+    first, second = after.edits
+    assert laws_broken(ahead, after) == []
+    assert laws_broken(ahead, replace(after, edits=(first,))) == ["R2", "R4"]
+    assert "R4" in laws_broken(ahead, with_split(after, A, position=251))
+    assert laws_broken(ahead, replace(after, edits=(first, replace(second, at_ms=5)))) == ["R1"]
+
+
 def test_nothing_is_skipped_beyond_where_a_partition_ends() -> None:
     ends = open_batch(START, with_split(END, A, stop=300), done=False)
     with pytest.raises(EditRefused, match="ends at offset 300; expected a last offset before that"):
-        skip(ends, A, 150, 301, TOLD)
-    after = skip(ends, A, 150, 300, TOLD)
+        skip(ends, [Range(A, 150, 301)], TOLD)
+    after = skip(ends, [Range(A, 150, 300)], TOLD)
     assert (after.splits[A].position, after.splits[A].finished, after.splits[A].owner) == (300, True, None)
     assert check_edit(ends, after) == ()
 
@@ -141,7 +154,7 @@ def test_nothing_is_skipped_beyond_where_a_partition_ends() -> None:
 def test_both_ends_of_a_range_are_offsets() -> None:
     for first, to in ((-1, 150), (150, 2**63)):
         with pytest.raises(EditRefused, match="is not an offset; expected a number from 0 to"):
-            skip(OPEN, A, first, to, TOLD)
+            skip(OPEN, [Range(A, first, to)], TOLD)
 
 
 def test_what_is_dropped_has_no_jump_any_more() -> None:

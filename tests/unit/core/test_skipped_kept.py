@@ -148,7 +148,7 @@ def test_what_a_command_left_out_is_no_loss(done: bool) -> None:
     one.tell(BatchOpened(), BatchPlanned({ONE: 20}))
     batch = open_batch(start, one.checkpoint(), done=done)
     first = 20 if done else 15
-    one.restart(skip(batch, ONE, first, 30, Told("skip", "east/t/0", 1)), loss=DECLARE)
+    one.restart(skip(batch, [Range(ONE, first, 30)], Told("skip", "east/t/0", 1)), loss=DECLARE)
     one.tell(TimePassed(2000), BatchOpened(polls=5))
     assert one.state.edits == ()
     assert lost(one, polled(30)) == [aged(ONE, 10, 30, first - 10, BEFORE_RESTART)]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import click
 
 from evensplit.checkpoint.checkpoint import Checkpoint, Kind, read_checkpoint
-from evensplit.checkpoint.migration import cluster_of, stands, states_of
 from evensplit.checkpoint.places.place import Place
+from evensplit.checkpoint.stands import cluster_of, stands, states_of
 from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.import_spark_offsets import positions_of_state
 from evensplit.core.model import Range, SplitId, split_called

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from evensplit.checkpoint.durations import durations
+from evensplit.checkpoint.history import durations
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.lags import LogEnds
 from evensplit.core.state.observation import Report

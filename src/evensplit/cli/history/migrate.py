@@ -16,8 +16,9 @@ from rich.text import Text
 from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
 from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint, left_over, target_problems
 from evensplit.checkpoint.look import Seen, look, signs_of_life
-from evensplit.checkpoint.migration import Migration, Stand, to_evensplit, to_kafka
+from evensplit.checkpoint.migration import Migration, to_evensplit, to_kafka
 from evensplit.checkpoint.places.place import Place
+from evensplit.checkpoint.stands import Stand
 from evensplit.cli.live.connection_options import check_asked, check_source, kafka_options, logs_of, reaching, said_of
 from evensplit.cli.live.log_ends import LogPosition, positions_table, without_logs
 from evensplit.cli.usage import PLACE, ending, form_option, new_console, progress_bar

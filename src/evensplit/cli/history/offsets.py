@@ -10,8 +10,8 @@ from rich.console import Group
 from rich.text import Text
 
 from evensplit.checkpoint.checkpoint import Checkpoint, read_checkpoint
-from evensplit.checkpoint.migration import Stand, stands
 from evensplit.checkpoint.places.place import Place
+from evensplit.checkpoint.stands import Stand, stands
 from evensplit.cli.live.connection_options import (
     check_asked,
     check_source,

@@ -21,9 +21,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from evensplit.checkpoint.durations import durations
 from evensplit.checkpoint.finding import is_folder
-from evensplit.checkpoint.history import CheckpointHistory
+from evensplit.checkpoint.history import CheckpointHistory, durations
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.advised import Advisor, advice_now
 from evensplit.cli.history.fleet import Fleet

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from evensplit.checkpoint.migration import Stand
+from evensplit.checkpoint.stands import Stand
 from evensplit.cli.live.known_logs import ask_same
 from evensplit.cli.live.log_ends import LogPosition, connected, settings_of
 from evensplit.cli.usage import another_form

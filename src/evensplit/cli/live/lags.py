@@ -9,7 +9,7 @@ from functools import partial
 from time import monotonic, time
 from typing import NamedTuple
 
-from evensplit.checkpoint.migration import Stand
+from evensplit.checkpoint.stands import Stand
 from evensplit.cli.live.connection_options import (
     check_asked,
     check_whose,

@@ -32,9 +32,9 @@ from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.repair.table import table
 from evensplit.cli.usage import PLACE, form_option, new_console
 from evensplit.core.repair.edit import OpenBatch, Told
-from evensplit.core.repair.proof import Consequence, check_edit, consequences
+from evensplit.core.repair.proof import Consequence, check_edit, consequences, edits_made
 from evensplit.core.repair.records import Record
-from evensplit.core.state.edits import Edit
+from evensplit.core.state.edits import Edit, as_one
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted, plain
 from evensplit.errors import EditRefused
@@ -56,6 +56,8 @@ class Outcome:
     told: Told
     states: dict[str, EnumeratorState] = field(default_factory=dict)
     """Source -> the end of its batch with the edit."""
+    edits: dict[str, Edit] = field(default_factory=dict)
+    """Source -> its edit, as one."""
     found: dict[str, tuple[Consequence, ...]] = field(default_factory=dict)
     """Source -> what it comes to."""
     notes: list[str] = field(default_factory=list)
@@ -70,11 +72,6 @@ class Outcome:
     def records(self) -> list[Record]:
         """The edits before this one that no query has done, the last one first."""
         return edits_of_newest(self.checkpoint)
-
-    @property
-    def edits(self) -> dict[str, Edit]:
-        """Source -> its edit."""
-        return {source: state.edits[-1] for source, state in self.states.items()}
 
     @property
     def again(self) -> int:
@@ -139,7 +136,7 @@ def _fill_in(outcome: Outcome, batches: Mapping[str, OpenBatch], make: Make) -> 
         if after is None:
             continue
         broken.extend(check_edit(batch, after))
-        outcome.states[source] = after
+        outcome.states[source], outcome.edits[source] = after, as_one(edits_made(batch, after))
         outcome.found[source] = consequences(batch, after)
     if broken:
         raise EditRefused(
@@ -223,7 +220,8 @@ def conclude(
                 outcome.seen,
                 outcome.told.at_ms,
                 edited=bool(outcome.records),
-                replaced=replaced if yes else None,
+                replaced=replaced,
+                yes=yes,
             )
         )
     if yes and not outcome.obstacles:
@@ -249,26 +247,31 @@ def refuse(obstacles: Sequence[str]) -> None:
         raise click.ClickException(plain("; ".join(obstacles)))
 
 
-def hindrances(checkpoint: Checkpoint, seen: Seen, now_ms: int, *, edited: bool, replaced: int | None) -> list[str]:
-    """Why nothing may be written as long as nobody says that the query is stopped.
+def hindrances(
+    checkpoint: Checkpoint, seen: Seen, now_ms: int, *, edited: bool, replaced: int | None, yes: bool
+) -> list[str]:
+    """Why nothing may be written, or shown as if it might be, as long as nobody says that the query is stopped.
 
     Args:
         edited: the newest offset file is what an edit has made of it.
         replaced: the batch whose offset file is to be replaced or removed; None: none is.
+        yes: it is to be written.
     """
     path = checkpoint.path
-    found: list[str] = []
-    if signs := signs_of_life(path, now_ms / 1000, without_own(checkpoint, seen, edited=edited)):
-        found.append(
-            f"a query may still run on {path}: {'; '.join(signs)}. Stop it; if it has ended, wait, or say "
-            "--assume-stopped"
-        )
-    if replaced is not None:
-        found.append(
+    signs = "; ".join(signs_of_life(path, now_ms / 1000, without_own(checkpoint, seen, edited=edited)))
+    if signs and replaced is None:
+        return [f"a query may still run on {path}: {signs}. Stop it; if it has ended, wait, or say --assume-stopped"]
+    if signs:
+        return [
+            f"a query may still run on {path}: {signs}; and batch {replaced} is planned and not done, so later nothing "
+            "would show it either. Stop the query, and say --assume-stopped"
+        ]
+    if yes and replaced is not None:
+        return [
             f"batch {replaced} is planned and not done, and a query that is in it at this moment may write nothing for "
             "as long as it takes. Stop the query, and say --assume-stopped"
-        )
-    return found
+        ]
+    return []
 
 
 def _add_notes(outcome: Outcome) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import click
 
 from evensplit.checkpoint.edits import streams
-from evensplit.checkpoint.migration import Stand
 from evensplit.checkpoint.places.place import Place
+from evensplit.checkpoint.stands import Stand
 from evensplit.cli.live.connection_options import check_whose, kafka_options, reaching, said_of, servers_of
 from evensplit.cli.live.known_logs import ask_known
 from evensplit.cli.live.log_ends import connected, settings_of
@@ -23,6 +23,7 @@ from evensplit.cli.repair.carry_out import (
 )
 from evensplit.cli.repair.scope import SCOPE_METAVAR, Scope, meant, parse_scopes
 from evensplit.cli.repair.where import (
+    SHOWN_MAX,
     Aim,
     Where,
     aim_by_cluster,
@@ -62,9 +63,7 @@ ONLY_MAX = 20
     required=True,
     metavar="AGE|TIME|earliest|group:NAME|batch:N|OFFSETS",
     callback=parse_where,
-    help="Where to go back to: 2h (that long ago); 2025-01-31T12:00:00Z or ms since 1970, by the records' timestamps; "
-    "where the logs begin; where a consumer group stands; where a batch began; or offsets as `evensplit offsets` "
-    "prints them, as JSON or file:/path.",
+    help="Where to go back to, in one of the forms above.",
 )
 @click.option(
     "--only",
@@ -92,6 +91,17 @@ def rewind_command(
     where they are: nothing is skipped. For times, groups and earliest, the clusters are asked, at the servers in the
     checkpoint or those of --bootstrap-servers. Batches keep their numbers, so sinks that know batches by them take what
     is read again for new.
+
+    \b
+    --to is one of
+      2h, 30m, 1d, 90s         that long ago, by the timestamps of records
+      2025-01-31T12:00:00Z     that time, with its zone
+      1738324800000            the same in milliseconds since 1970
+      earliest                 where the logs begin
+      group:NAME               where a consumer group stands
+      batch:N                  where batch N began, of those that are kept
+      {"orders":{"0":120}}     these offsets, as `evensplit offsets` prints them
+      file:/path               such offsets, read from a file
     """
     outcome = begin(checkpoint, "rewind", _said(where, only))
     these = _meant(only, [*newest_states(outcome, chosen).values()])
@@ -110,6 +120,8 @@ def rewind_command(
         why.extend([*aim.stay.values(), *outcome.obstacles])
         if why and aim.targets and not ahead:
             why.append("no other partition is beyond the place to rewind to")
+        if aim.since and not ahead:
+            why.extend([_time_meant(outcome, where), *_first_of(aim)])
         if not ahead and (why or len(sources) > 1):
             outcome.notes.append(f"Source {source} stays as it is: nothing of it is beyond the place to rewind to")
             return None
@@ -179,9 +191,8 @@ def _take_aim(
     stands = [Stand(source, name, batch.end.clusters[name].bootstrap_servers, {}) for name in clusters]
     check_whose(stands, {source: servers} if servers else {}, {source: options}, "--only")
     if where.strategy is not None:
-        at_ms = moment(where.strategy, outcome.told.at_ms)
-        if at_ms is not None:
-            outcome.notes.append(f"--to {where.text} is {time_of(at_ms)} UTC, by the timestamps of records")
+        if moment(where.strategy, outcome.told.at_ms) is not None:
+            outcome.notes.append(_time_meant(outcome, where))
         for stand in stands:
             of_one = [key for key in wanted if key.cluster == stand.cluster]
             at = settings_of(servers_of(stand, servers), options)
@@ -189,6 +200,7 @@ def _take_aim(
             aim.targets.update(found.targets)
             aim.stay.update(found.stay)
             aim.notes.extend(found.notes)
+            aim.since.update(found.since)
         silent = [str(key) for key in wanted if key not in aim.targets and key not in aim.stay]
         if silent:
             outcome.obstacles.append(
@@ -205,6 +217,17 @@ def _take_aim(
             "The logs were not asked whether they still have these offsets; --bootstrap-servers asks them. Where they "
             "do not, the query says so when it starts, as failOnDataLoss has it"
         )
+
+
+def _time_meant(outcome: Outcome, where: Where) -> str:
+    at_ms = None if where.strategy is None else moment(where.strategy, outcome.told.at_ms)
+    return f"--to {where.text} is {time_of(at_ms)} UTC, by the timestamps of records"
+
+
+def _first_of(aim: Aim) -> list[str]:
+    """Where the records of a time are, of the first partitions that nothing else is said of."""
+    said = [text for key, text in aim.since.items() if key not in aim.stay]
+    return said[:SHOWN_MAX] + ([f"… {len(said)} partitions in all"] if len(said) > SHOWN_MAX else [])
 
 
 def _compare(outcome: Outcome, state: EnumeratorState, aim: Aim, settings: ClientSettings) -> None:

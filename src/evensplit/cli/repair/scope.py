@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -29,6 +29,8 @@ class Scope:
     topic: str | None
     """The topic that is meant if no cluster was said; None: it cannot be read so."""
     partition: int | None = None
+    is_partition: bool = False
+    """Only a partition can be meant, so it cannot be a topic with its cluster."""
 
     def __str__(self) -> str:
         return scope_text(self.with_cluster)
@@ -45,6 +47,14 @@ class Scope:
 
 
 def _scope(text: str) -> Scope:
+    found = _read(text)
+    if found is None:
+        raise click.BadParameter(f"{text!r}: {EXPECTED}")
+    return found
+
+
+def _read(text: str) -> Scope | None:
+    """What a text means; None: nothing."""
     parts = text.split("/")
     if all(parts):
         number = int(parts[-1][:20]) if parts[-1].isascii() and parts[-1].isdecimal() else None
@@ -54,7 +64,7 @@ def _scope(text: str) -> Scope:
             return Scope(Topic(*parts), None if number is None else parts[0], number)
         if len(parts) == 3 and number is not None:
             return Scope(SplitId(parts[0], parts[1], number), None)
-    raise click.BadParameter(f"{text!r}: {EXPECTED}")
+    return None
 
 
 def parse_scope(context: click.Context, parameter: click.Parameter, text: str) -> Scope:
@@ -67,6 +77,16 @@ def parse_scopes(context: click.Context, parameter: click.Parameter, texts: tupl
     return tuple(map(_scope, texts))
 
 
+def parse_partition(context: click.Context, parameter: click.Parameter, text: str) -> Scope:
+    """One scope that is a partition."""
+    found = _read(text)
+    if found is None or (found.partition is None and not isinstance(found.with_cluster, SplitId)):
+        raise click.BadParameter(
+            f"{text!r}: expected CLUSTER/TOPIC/PARTITION, as in east/orders/3, or TOPIC/PARTITION, as in orders/3"
+        )
+    return replace(found, is_partition=True)
+
+
 def meant(asked: Sequence[Scope], states: Sequence[EnumeratorState]) -> list[Readable]:
     """What each of `asked` is in `states`: with the cluster if that is there, else what it is in the only cluster that
     has it. What nobody knows is read with the cluster.
@@ -76,7 +96,8 @@ def meant(asked: Sequence[Scope], states: Sequence[EnumeratorState]) -> list[Rea
     found: list[Readable] = []
     unclear: list[str] = []
     for scope in asked:
-        known = any(is_known(state, scope.with_cluster) for state in states)
+        as_said = isinstance(scope.with_cluster, SplitId) or not scope.is_partition
+        known = as_said and any(is_known(state, scope.with_cluster) for state in states)
         may_be = [] if known else scope.without_cluster(states)
         if len(may_be) > 1:
             unclear.append(f"{scope} is in several clusters; expected {expected_of([*map(scope_text, may_be)])}")

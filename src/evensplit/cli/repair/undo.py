@@ -31,16 +31,15 @@ def undo(checkpoint: Place, yes: bool, assume_stopped: bool, form: str) -> None:
 
     CHECKPOINT, the checkpointLocation of a query that has ended, becomes what it was before the last `rewind`, `skip`,
     `rename-cluster` or `drop`, byte for byte, if no query has run on it since. Called again, it takes back the edit
-    before that. In a copy, `fork` counts as an edit, too.
+    before that. That a checkpoint is a copy, made by `fork`, is not taken back: remove the copy.
     """
     seen = look(checkpoint)
     found = read_checkpoint(checkpoint)
     record = last_edit(found)
     obstacles: list[str] = []
     if not assume_stopped:
-        obstacles = hindrances(
-            found, seen, round(time.time() * 1000), edited=True, replaced=record.batch if yes else None
-        )
+        now_ms = round(time.time() * 1000)
+        obstacles = hindrances(found, seen, now_ms, edited=True, replaced=record.batch, yes=yes)
     written = yes and not obstacles
     if written:
         undo_edit(found, seen, record)

@@ -11,13 +11,14 @@ from typing import Any
 import click
 
 from evensplit.checkpoint.checkpoint import Checkpoint
-from evensplit.checkpoint.migration import cluster_of, states_of
+from evensplit.checkpoint.stands import cluster_of, states_of
 from evensplit.cli.live.known_logs import ask_known, created_anew
 from evensplit.cli.live.log_ends import Logs, connected
 from evensplit.core.json_text import parse_json
 from evensplit.core.model import SplitId
 from evensplit.core.repair.places import offsets_text
 from evensplit.core.state.offset_strategies import (
+    NO_RECORD,
     Ago,
     AtTime,
     Bounds,
@@ -40,9 +41,9 @@ from evensplit.spark.options.start_stop import timestamp_ms
 from evensplit.times import time_of
 
 EXPECTED = (
-    "expected an age such as 2h, a time such as 2025-01-31T12:00:00Z, or in milliseconds since 1970, earliest, "
-    "group:NAME, batch:NUMBER, or offsets "
-    'as `evensplit offsets` prints them, such as {"orders":{"0":120}}, or file:/path with them'
+    "expected an age such as 2h, 30m or 1d, a time such as 2025-01-31T12:00:00Z, or in milliseconds since 1970, "
+    "earliest, group:NAME (where a consumer group stands), batch:NUMBER (where that batch began), or offsets as "
+    '`evensplit offsets` prints them, such as {"orders":{"0":120}}, or file:/path with them'
 )
 OLDEST_MS = 1_000_000_000_000
 """Of 2001. A smaller number is one of seconds, or a mistake; no Kafka has older records."""
@@ -254,6 +255,8 @@ class Aim:
 
     notes: list[str] = field(default_factory=list)
     """What else one should know, a sentence each."""
+    since: dict[SplitId, str] = field(default_factory=dict)
+    """Where records of a time and later ones are, in a sentence."""
 
     def leave(self, keys: Sequence[SplitId], why: str) -> None:
         """Let `keys` stay where they are."""
@@ -342,5 +345,12 @@ def aim_by_cluster(
                 f"group {strategy.group!r} has no committed offsets for {some([*map(str, without)])}: expected a group "
                 "that has read them",
             )
+    for key, first in found.times.items():
+        split, end = SplitId(cluster, *key), bounds[key].end
+        there = "no record since then" if first == NO_RECORD else f"its first record since then at offset {first}"
+        aim.since[split] = (
+            f"{split} has {there}: its log ends at offset {end}, and {state.splits[split].position} is the next one to "
+            "read"
+        )
     aim.limit_to_logs(state, logs, list(aim.targets))
     return aim

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise, zip_longest
+from operator import attrgetter
 
-from evensplit.core.batch.plan import batch_ranges, beginnings
+from evensplit.core.batch.plan import batch_ranges, beginnings, offsets_by_split
 from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import BatchOpened, BatchPlanned
 from evensplit.core.machine.transaction import Transaction
-from evensplit.core.model import Cluster, Readable, Split, SplitId, Topic, held_called, scopes, split_called
+from evensplit.core.model import Cluster, Range, Readable, Split, SplitId, Topic, held_called, scopes, split_called
 from evensplit.core.state.edits import Edit, Jump, former_names, readable_called, scope_text
 from evensplit.core.state.state import EnumeratorState, Session, edits_between
 from evensplit.core.state.validation import COUNT_MAX
@@ -25,7 +26,8 @@ from evensplit.core.text import some
 from evensplit.errors import EditRefused
 
 NAMED_MAX = 5
-LATER = "Let the query do it first, and skip then"
+LATER = "let the query do it first, and skip then"
+SKIP = "skip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,45 +103,83 @@ def rewind(batch: OpenBatch, targets: Mapping[SplitId, int], told: Told) -> Enum
     return _edited(batch, change, told.edit(jumps))
 
 
-def skip(batch: OpenBatch, split: SplitId, first: int, to: int, told: Told) -> EnumeratorState:
-    """The end of `batch`, so that the offsets `first` to `to` (exclusive) of `split` are never read.
+def skip(batch: OpenBatch, ranges: Iterable[Range], told: Told) -> EnumeratorState:
+    """The end of `batch`, so that the offsets in `ranges` are never read.
 
-    What is before them and unread is read by the batch itself, which ends behind them.
+    What is before one of them and unread is read by the batch itself, which ends behind the last one of each split. An
+    edit has one jump of each split at most, so there are as many edits as one split has ranges, all of one command.
 
     Raises EditRefused for a split that is not read, or offsets that were read already.
     """
-    found = known(batch.end, split)
-    read = [part for part in batch_ranges(batch.start, batch.end) if part.split == split]
-    if found.position is None or not (found.active or (found.finished and read)):
-        raise EditRefused(f"partition {split} is {found.lifecycle}: nothing is read of it, so there is nothing to skip")
-    _check_offset(split, first)
-    _check_offset(split, to)
-    if to <= first:
-        raise EditRefused(
-            f"partition {split}: expected a first offset at or before the last one; found {first} and {to - 1}"
-        )
-    begin = min(beginnings(batch.start, batch.end, [split])[split], found.position)
+    change, read = Transaction(batch.end), offsets_by_split(batch_ranges(batch.start, batch.end))
+    jumps: dict[SplitId, list[Jump]] = {}
+    for split, of in groupby(_joined(batch, ranges), key=attrgetter("split")):
+        found, jumps[split] = batch.end.splits[split], [Jump(*one) for one in of]
+        if found.position is None or not (found.active or (found.finished and split in read)):
+            raise EditRefused(
+                f"partition {split} is {found.lifecycle}: nothing is read of it, so there is nothing to skip"
+            )
+        position = found.position
+        begin = min(beginnings(batch.start, batch.end, [split])[split], position)
+        for jump in jumps[split]:
+            _check_skip(batch, found, jump, begin, position)
+            position = max(position, jump.to)
+        change.put(found._replace(position=position, epoch=found.epoch if position == found.position else None))
+    rounds = zip_longest(*jumps.values())
+    after = _edited(batch, change, *(told.edit(one for one in some if one is not None) for some in rounds))
+    for split in jumps:
+        _check_once(batch, after, split)
+    return after
+
+
+def _joined(batch: OpenBatch, ranges: Iterable[Range]) -> list[Range]:
+    """The same offsets, ascending, in as few ranges as there can be. Raises EditRefused for what is no range."""
+    found: list[Range] = []
+    for one in sorted(ranges):
+        split, first, to = one
+        known(batch.end, split)
+        _check_offset(split, first)
+        _check_offset(split, to)
+        if to <= first:
+            raise EditRefused(
+                f"partition {split}: expected a first offset at or before the last one; found {first} and {to - 1}"
+            )
+        if found and found[-1].split == split and first <= found[-1].end:
+            found[-1] = found[-1]._replace(end=max(found[-1].end, to))
+        else:
+            found.append(one)
+    return found
+
+
+def _check_skip(batch: OpenBatch, found: Split, jump: Jump, begin: int, position: int) -> None:
+    """Raise EditRefused if a range cannot be left out. `begin`: where the batch begins, `position`: where it ends."""
+    split, first, to = jump
     if first < begin:
         raise EditRefused(
             f"partition {split}: offset {first} was read by an earlier batch, so the sink has it; expected offsets "
             f"from {begin} on, which is the next one to be read"
         )
-    if not batch.is_new and first > found.position:
-        back = next((edit for edit in reversed(batch.end.edits) if _goes_back(edit, split)), None)
-        cure = f"Take `{back.line}` back with `evensplit undo`, skip, and go back then" if back else LATER
+    if not batch.is_new and first > position:
         raise EditRefused(
-            f"partition {split}: the batch that is not done ends at offset {found.position}. It would have to read "
-            f"what is unread before offset {first}, and a sink that has had it already would not take more. {cure}"
+            f"partition {split}: the batch that is not done ends at offset {position}. It would have to read "
+            f"what is unread before offset {first}, and a sink that has had it already would not take more. "
+            f"{_cure(batch.end.edits, split)}"
         )
     if found.stop is not None and to > found.stop:
         raise EditRefused(f"partition {split} ends at offset {found.stop}; expected a last offset before that")
-    change = Transaction(batch.end)
-    position = max(found.position, to)
-    epoch = found.epoch if position == found.position else None
-    change.put(found._replace(position=position, epoch=epoch))
-    after = _edited(batch, change, told.edit([Jump(split, first, to)]))
-    _check_once(batch, after, split)
-    return after
+
+
+def _cure(edits: Sequence[Edit], split: SplitId) -> str:
+    """What to do where a range begins behind the batch that is not done."""
+    back = next((edit for edit in reversed(edits) if _goes_back(edit, split)), None)
+    if back is not None:
+        return f"Take `{back.line}` back with `evensplit undo`, skip, and go back then"
+    if edits and edits[-1].command == SKIP:
+        return (
+            f"If the batch is there only by `{edits[-1].line}`, take that back with `evensplit undo`, and give both "
+            f"ranges to one `evensplit skip`. Otherwise, {LATER}"
+        )
+    return f"{LATER[0].upper()}{LATER[1:]}"
 
 
 def drop(batch: OpenBatch, scope: Readable, told: Told) -> EnumeratorState:
@@ -161,7 +201,7 @@ def drop(batch: OpenBatch, scope: Readable, told: Told) -> EnumeratorState:
             "read it anew, go back with `evensplit rewind --to earliest`, or start the query with another checkpoint"
         )
     earlier = tuple(edit.without(scope) for edit in batch.end.edits)
-    return _edited(batch, change, told.edit(dropped=(scope,)), earlier)
+    return _edited(batch, change, told.edit(dropped=(scope,)), earlier=earlier)
 
 
 def rename_cluster(batch: OpenBatch, before: str, after: str, told: Told) -> EnumeratorState:
@@ -196,7 +236,7 @@ def rename_cluster(batch: OpenBatch, before: str, after: str, told: Told) -> Enu
     change.losses = [loss._replace(split=split_called(loss.split, names)) for loss in end.losses]
     change.held = tuple(sorted(held_called(one, names) for one in end.held))
     earlier = tuple(edit.called(names) for edit in end.edits)
-    return _edited(batch, change, told.edit(renamed=((before, after),)), earlier)
+    return _edited(batch, change, told.edit(renamed=((before, after),)), earlier=earlier)
 
 
 def note(batch: OpenBatch, told: Told) -> EnumeratorState:
@@ -226,11 +266,11 @@ def known(state: EnumeratorState, key: SplitId) -> Split:
 
 
 def _edited(
-    batch: OpenBatch, change: Transaction, edit: Edit, earlier: tuple[Edit, ...] | None = None
+    batch: OpenBatch, change: Transaction, *edits: Edit, earlier: tuple[Edit, ...] | None = None
 ) -> EnumeratorState:
     """The state that `change` makes; an edit moves no split to another reader, so owners do not count as changed."""
     before = batch.end.edits if earlier is None else earlier
-    return replace(change.state(), generation=batch.end.generation, session=batch.end.session, edits=(*before, edit))
+    return replace(change.state(), generation=batch.end.generation, session=batch.end.session, edits=(*before, *edits))
 
 
 def _check_offset(key: SplitId, offset: int) -> None:

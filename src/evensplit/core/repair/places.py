@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from evensplit.core.batch.plan import batch_ranges, beginnings
-from evensplit.core.model import Readable, Split, SplitId, scopes
+from evensplit.core.model import Range, Readable, Split, SplitId, scopes
 from evensplit.core.repair.edit import OpenBatch, may_go_back
+from evensplit.core.state.edits import Jump
 from evensplit.core.state.state import EnumeratorState, as_named, by_names, renamed_between
 from evensplit.errors import EditRefused
 
@@ -59,6 +61,27 @@ def first_unread(batch: OpenBatch, key: SplitId) -> int:
     """The first offset of a known split that no batch before `batch` was to read."""
     position = batch.end.splits[key].position or 0
     return min([position, *(part.start for part in batch_ranges(batch.start, batch.end) if part.split == key)])
+
+
+def not_read_again(back: Sequence[Jump], ends: Sequence[EnumeratorState], batch: OpenBatch) -> list[Range]:
+    """What of `back`, by which partitions went back, no batch before `batch` has read again.
+
+    `ends`: where batches ended, from the one that they went back in to the last one.
+    """
+    found: list[Range] = []
+    made, names = ends[0], {name: name for name in ends[0].clusters}
+    for before, after in pairwise((*ends, batch.end)):
+        renamed = renamed_between(before, after)
+        names = {former: renamed.get(name, name) for former, name in names.items()}
+    for former, at, to in back:
+        key = former._replace(cluster=names[former.cluster])
+        split = batch.end.splits.get(key)
+        if split is None or not split.active or split.is_other(made.splits[former].topic_id):
+            continue
+        begin = max(to, first_unread(batch, key))
+        if begin < at:
+            found.append(Range(key, begin, at))
+    return found
 
 
 def unread(batch: OpenBatch, key: SplitId, log_end: int) -> tuple[int, int]:

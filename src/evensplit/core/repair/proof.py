@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -12,7 +12,7 @@ from evensplit.core.machine.invariants import check
 from evensplit.core.model import Cluster, Range, Split, SplitId, held_called, split_called
 from evensplit.core.repair.edit import OpenBatch
 from evensplit.core.state.codec import decode, encode
-from evensplit.core.state.edits import Edit, Jump, former_names, readable_called
+from evensplit.core.state.edits import Edit, Jump, former_names, jumps_of, readable_called
 from evensplit.core.state.state import EnumeratorState
 
 
@@ -35,58 +35,66 @@ class Consequence:
 
 
 def consequences(batch: OpenBatch, after: EnumeratorState) -> tuple[Consequence, ...]:
-    """What the last edit of `after` changes, in the order of the splits; `batch` is what it was made of."""
-    edit, end = after.edits[-1], batch.end
+    """What the last command changes in `after`, in the order of the splits; `batch` is what it was made of."""
+    edits, end = edits_made(batch, after), batch.end
     read = offsets_by_split(batch_ranges(batch.start, end))
     reads = offsets_by_split(batch_ranges(batch.start, after))
     found: list[Consequence] = []
-    for key, at, to in edit.jumps:
-        before = end.splits[key].position or 0
+    for key, jumps in jumps_of(edits).items():
+        again, never = (sum(max(0, sign * (to - at)) for _, at, to in jumps) for sign in (-1, 1))
         now = max(0, reads.get(key, 0) - read.get(key, 0))
-        found.append(Consequence(key, before, after.splits[key].position, max(0, at - to), max(0, to - at), now))
+        found.append(Consequence(key, end.splits[key].position or 0, after.splits[key].position, again, never, now))
     found.extend(
         Consequence(key, split.position, None, 0, read.get(key, 0), 0)
         for key, split in end.splits.items()
-        if edit.drops(key) and split.position is not None
+        if edits[-1].drops(key) and split.position is not None
     )
     return tuple(sorted(found, key=lambda one: one.split))
 
 
+def edits_made(batch: OpenBatch, after: EnumeratorState) -> tuple[Edit, ...]:
+    """The edits of the command that made `after` of `batch`: one, or as many as a partition has ranges to skip."""
+    return after.edits[min(len(batch.end.edits), len(after.edits) - 1) :]
+
+
 def check_edit(batch: OpenBatch, after: EnumeratorState) -> tuple[str, ...]:
-    """One sentence for each law that the last edit of `after` breaks, beginning with the law's id; empty: it is sound.
+    """One sentence for each law that the last command breaks in `after`, beginning with the law's id; empty: it is
+    sound.
 
     R1: what the edit does not name is as it was. R2: the batch reads what it was to read, without what is skipped and
     dropped, and with what lies unread before a skipped range. R3: no offset twice. R4: the next offsets are those of
     the edit. R5: each offset of the batch has one reader. R6: the state is written and read back the same. R7: no law
     of states is broken that was not before.
     """
-    edit, before = after.edits[-1], frozenset(check(batch.end))
+    edits, before = edits_made(batch, after), frozenset(check(batch.end))
     return (
-        *_untouched(batch, after, edit),
-        *_ranges(batch, after, edit),
-        *_positions(after, edit),
+        *_untouched(batch, after, edits),
+        *_ranges(batch, after, edits),
+        *_positions(batch, after, edits),
         *_planned(batch, after),
         *_written(after),
         *(f"R7: {said}" for said in check(after) if said not in before),
     )
 
 
-def _untouched(batch: OpenBatch, after: EnumeratorState, edit: Edit) -> Iterator[str]:
+def _untouched(batch: OpenBatch, after: EnumeratorState, edits: Sequence[Edit]) -> Iterator[str]:
     """R1."""
-    names = former_names([edit])
+    names, dropped = former_names(edits), edits[-1].drops
     expected = {
         (now := split_called(key, names)): split._replace(id=now)
         for key, split in batch.end.splits.items()
-        if not edit.drops(key)
+        if not dropped(key)
     }
-    for jump in edit.jumps:
+    for key, jumps in jumps_of(edits).items():
+        for jump in jumps:
+            expected[key] = _moved(expected[key], jump)
         # Whether the position is right, R4 says.
-        expected[jump.split] = _moved(expected[jump.split], jump)._replace(position=after.splits[jump.split].position)
+        expected[key] = expected[key]._replace(position=after.splits[key].position)
     found = after.splits
     differing = [key for key in sorted(frozenset((*expected, *found))) if expected.get(key) != found.get(key)]
     if differing:
         yield f"R1: {', '.join(map(str, differing))} changed, and the edit does not name it"
-    for name, wanted in _others(batch.end, edit).items():
+    for name, wanted in _others(batch.end, edits).items():
         if getattr(after, name) != wanted:
             yield f"R1: {name} is {getattr(after, name)!r}; expected {wanted!r}"
 
@@ -102,10 +110,11 @@ def _moved(split: Split, jump: Jump) -> Split:
     return split._replace(position=jump.to, epoch=None, finished=at_stop, owner=None if at_stop else split.owner)
 
 
-def _others(end: EnumeratorState, edit: Edit) -> dict[str, Any]:
-    """What all fields but the splits are to be after `edit`."""
-    names = former_names([edit])
+def _others(end: EnumeratorState, edits: Sequence[Edit]) -> dict[str, Any]:
+    """What all fields but the splits are to be after `edits`."""
+    edit, names = edits[-1], former_names(edits)
     earlier = tuple(one.called(names) for one in end.edits)
+    told = edit.command, edit.said, edit.at_ms
     for scope in edit.dropped:
         earlier = tuple(one.without(scope) for one in earlier)
     same = ("readers", "settings", "generation", "begun", "assigned_readers", "revision", "rated_ms", "rate_moves")
@@ -121,27 +130,27 @@ def _others(end: EnumeratorState, edit: Edit) -> dict[str, Any]:
         },
         "losses": tuple(loss._replace(split=split_called(loss.split, names)) for loss in end.losses),
         "held": tuple(sorted(held_called(one, names) for one in end.held)),
-        "edits": (*earlier, edit),
-        "reached_ms": None if any(jump.to < jump.at for jump in edit.jumps) else end.reached_ms,
+        "edits": (*earlier, *(one for one in edits if (one.command, one.said, one.at_ms) == told)),
+        "reached_ms": None if any(jump.to < jump.at for one in edits for jump in one.jumps) else end.reached_ms,
     }
 
 
-def _ranges(batch: OpenBatch, after: EnumeratorState, edit: Edit) -> Iterator[str]:
+def _ranges(batch: OpenBatch, after: EnumeratorState, edits: Sequence[Edit]) -> Iterator[str]:
     """R2 and R3."""
-    names = former_names([edit])
+    names, dropped = former_names(edits), edits[-1].drops
     expected = {
         split_called(split, names): parts
         for split, parts in _by_split(batch_ranges(batch.start, batch.end)).items()
-        if not edit.drops(split)
+        if not dropped(split)
     }
-    for jump in edit.jumps:
-        if jump.to > jump.at:
-            position = batch.end.splits[jump.split].position or 0
-            parts = [*expected.get(jump.split, ()), (position, max(position, jump.at))]
-            rest = [
-                piece for first, last in parts for piece in ((first, min(last, jump.at)), (max(first, jump.to), last))
-            ]
-            expected[jump.split] = [(first, last) for first, last in rest if first < last]
+    for key, jumps in jumps_of(edits).items():
+        position = batch.end.splits[key].position or 0
+        for _, at, to in jumps:
+            if to > at:
+                parts = [*expected.get(key, ()), (position, max(position, at))]
+                rest = [piece for first, last in parts for piece in ((first, min(last, at)), (max(first, to), last))]
+                expected[key] = [(first, last) for first, last in rest if first < last]
+                position = max(position, to)
     found = _by_split(batch_ranges(batch.start, after))
     for key in sorted(frozenset((*expected, *found))):
         if _joined(expected.get(key, [])) != _joined(found.get(key, [])):
@@ -169,14 +178,16 @@ def _joined(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _positions(after: EnumeratorState, edit: Edit) -> Iterator[str]:
+def _positions(batch: OpenBatch, after: EnumeratorState, edits: Sequence[Edit]) -> Iterator[str]:
     """R4."""
-    for key, at, to in edit.jumps:
-        position = after.splits[key].position
-        if position is None or (position != to if to < at else position < to):
-            yield f"R4: {key} would go on at offset {position}; expected {to}"
+    for key, jumps in jumps_of(edits).items():
+        expected = batch.end.splits[key].position or 0
+        for _, at, to in jumps:
+            expected = to if to < at else max(expected, to)
+        if after.splits[key].position != expected:
+            yield f"R4: {key} would go on at offset {after.splits[key].position}; expected {expected}"
     for key in after.splits:
-        if edit.drops(key):
+        if edits[-1].drops(key):
             yield f"R4: {key} is dropped, and still there"
 
 

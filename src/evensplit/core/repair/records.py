@@ -1,6 +1,7 @@
 """Which edits of a checkpoint can be taken back: those that made its newest offset file what it is, and no others.
 
-A record of an edit that was never made, or is taken back, does not fit the offset log, and counts for nothing.
+A record of an edit that was never made, or is taken back, does not fit the offset log, and counts for nothing. The one
+by which a checkpoint is a copy is never taken back: nothing else tells that two queries have one past.
 """
 
 from __future__ import annotations
@@ -25,6 +26,16 @@ class Record:
     """The offset file of that batch as it was; None: there was none."""
     after: str
     """SHA-256 of the file with the edit."""
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The command, and what it was told: `rewind`, `--to`, `2h`."""
+        return tuple(self.line.removeprefix("evensplit ").split())
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is never taken back, since by it a copy is known as one."""
+        return self.said[:1] == ("fork",)
 
 
 def digest(data: bytes) -> str:

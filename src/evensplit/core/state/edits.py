@@ -71,6 +71,11 @@ class Edit:
         return replace(self, jumps=tuple(jumps), dropped=tuple(readable_called(one, names) for one in self.dropped))
 
 
+def as_one(edits: Sequence[Edit]) -> Edit:
+    """The edits of one command, at least one, to be told as one: with all jumps of each split."""
+    return replace(edits[-1], jumps=tuple(sorted(chain.from_iterable(edit.jumps for edit in edits))))
+
+
 def begins_query(edit: Edit) -> bool:
     """Whether the batches before it are of another query: that of which the checkpoint is a copy."""
     return edit.command == "fork" and not edit.said.endswith(f" {SAME_QUERY}")
@@ -110,9 +115,9 @@ def pieces(begin: int, end: int, jumps: Iterable[Jump]) -> tuple[tuple[int, int]
 
 
 def _without(one: tuple[int, int], at: int, to: int) -> Iterator[tuple[int, int]]:
-    first, last = one
-    yield first, min(last, at)
-    yield max(first, to), last
+    for first, last in ((one[0], min(one[1], at)), (max(one[0], to), one[1])):
+        if first < last:
+            yield first, last
 
 
 def former_names(edits: Iterable[Edit]) -> dict[str, str]:

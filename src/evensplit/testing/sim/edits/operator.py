@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from evensplit.core.model import Cluster, Readable, SplitId, Topic
+from evensplit.core.model import Cluster, Range, Readable, SplitId, Topic
 from evensplit.core.repair import edit, places, proof, records
 from evensplit.core.repair.edit import OpenBatch, Told
 from evensplit.core.repair.records import Record
@@ -60,6 +60,7 @@ class Operator:
     def __init__(self, seed: int, rules: Rules, world: World, checkpoints: Checkpoints, note: Callable[[str], None]):
         # Not for secrets: the same seed has to give the same run.
         self._random = Random(f"operator of {seed}")  # noqa: S311
+        self._more = Random(f"ranges of {seed}")  # noqa: S311
         self._rules = rules
         self._world = world
         self._checkpoints = checkpoints
@@ -125,20 +126,39 @@ class Operator:
             return self._edit(
                 opened,
                 told,
-                lambda batch: edit.skip(batch, key, *places.unread(batch, key, end), told),
-                opened.skip(key, unread, to),
+                lambda batch: edit.skip(batch, [Range(key, *places.unread(batch, key, end))], told),
+                opened.skip([Range(key, unread, to)]),
             )
         first = max(0, random.choice((begin, last.model.marks[key])) + random.randint(-1, 6))
-        to = first + random.randint(1, 6)
-        told = self._said("skip", f"{key}:{first}-{to - 1}")
+        ranges = [Range(key, first, first + random.randint(1, 6))]
+        if self._more.random() < 0.6:
+            ranges = self._several(opened, key) or ranges
+        told = self._said("skip", " ".join(f"{key}:{first}-{to - 1}" for key, first, to in ranges))
+        ends = {one.split: self._world.log(one.split, last.model.known[one.split]) for one in ranges}
 
         def make(batch: OpenBatch) -> EnumeratorState:
-            if to > (batch.end.splits[key].position or 0):
-                places.check_in_log(key, to, end)
-            return edit.skip(batch, key, first, to, told)
+            for key, _, to in ranges:
+                if (log := ends[key]) is not None and to > (batch.end.splits[key].position or 0):
+                    places.check_in_log(key, to, log.end)
+            return edit.skip(batch, ranges, told)
 
-        beyond = to > last.model.marks[key] and to > end
-        return self._edit(opened, told, make, None if beyond else opened.skip(key, first, to))
+        beyond = any(
+            to > last.model.marks[key] and (log := ends[key]) is not None and to > log.end for key, _, to in ranges
+        )
+        return self._edit(opened, told, make, None if beyond else opened.skip(ranges))
+
+    def _several(self, opened: Opened, key: SplitId) -> list[Range]:
+        """Ranges to skip at once, of one partition and of another one: mostly such as the batch can leave out."""
+        random, model, found = self._more, opened.last.model, list[Range]()
+        other = random.choice(sorted(model.marks))
+        for split in (key, key, key, other):
+            log = self._world.log(split, model.known[split])
+            if log is None or (found and random.random() < 0.3):
+                continue
+            end = log.end if opened.done or random.random() < 0.1 else min(log.end, model.marks[split])
+            begin = random.randint(*sorted((opened.begin(split) - (random.random() < 0.05), end)))
+            found.append(Range(split, max(0, begin), max(0, begin) + random.randint(1, 2)))
+        return found
 
     def _drop(self, opened: Opened) -> bool:
         random, known = self._random, opened.last.model.known
@@ -195,6 +215,9 @@ class Operator:
         if bool(made and not last.committed) != (last.made and not last.committed):
             raise Broken("S21", f"of the edits of batch {last.number}, {made} can be taken back")
         if not made or last.committed:
+            self.counts["undo refused"] += 1
+            return False
+        if made[0].stays:
             self.counts["undo refused"] += 1
             return False
         record, before = made[0], last.before_edit

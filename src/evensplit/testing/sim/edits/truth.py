@@ -98,11 +98,25 @@ class Opened:
         found = self._after(model, self.parts, (one for one in owed if one is not None), sum(back.values()))
         return found if back else None
 
-    def skip(self, key: SplitId, first: int, to: int) -> Truth | None:
-        """The batch reads what is unread before the range, and what is in it is never read again."""
-        model, parts = self._model(), self.parts.get(key, [])
+    def skip(self, ranges: Iterable[Range]) -> Truth | None:
+        """The batch reads what is unread before each range, and what is in one is never read again."""
+        if any(not 0 <= first < to for _, first, to in ranges):
+            return None
+        model, parts, of = self._model(), dict(self.parts), dict[SplitId, list[Part]]()
+        for key, *part in ranges:
+            of.setdefault(key, []).append((part[0], part[1]))
+        for key in sorted(of):
+            for first, to in joined(of[key]):
+                left = self._skip(model, key, parts.get(key, []), first, to)
+                if left is None:
+                    return None
+                parts[key] = left
+        return self._after(model, parts, self.last.owed)
+
+    def _skip(self, model: Model, key: SplitId, parts: list[Part], first: int, to: int) -> list[Part] | None:
+        """What is left of `parts`, which the batch reads of one split, without a range behind those before."""
         mark = model.marks.get(key)
-        if mark is None or self.is_away(key) or not 0 <= first < to:
+        if mark is None or self.is_away(key):
             return None
         finished = self.last.state.splits[key].finished
         late = not self.done and first > mark
@@ -118,10 +132,7 @@ class Opened:
         model.skips[key] = (*model.skips.get(key, ()), (first, to))
         if model.marks[key] != mark:
             model.one_log.epochs.pop(key, None)
-        left = list(without(parts, (first, to)))
-        return self._after(
-            model, {**self.parts, key: [*left, *([(mark, first)] if mark < first else [])]}, self.last.owed
-        )
+        return [*without(parts, (first, to)), *([(mark, first)] if mark < first else [])]
 
     def drop(self, scope: Readable) -> Truth | None:
         """What is in the scope is forgotten: seen again, it is new."""
