@@ -16,6 +16,17 @@ def some(names: Sequence[object], shown_max: int = 3, joint: str = ", ") -> str:
     return joint.join([*map(str, names[:shown_max]), *more])
 
 
+def offsets_text(*ranges: tuple[int, int]) -> str:
+    """Ranges of offsets, at least one: `offset 24`, `offsets 100 to 104 and 106`. Each: first offset, the one after."""
+    parts = [f"{first:,}" if to == first + 1 else f"{first:,} to {to - 1:,}" for first, to in ranges]
+    return f"offset{'' if is_one_offset(*ranges) else 's'} {' and '.join(parts)}"
+
+
+def is_one_offset(*ranges: tuple[int, int]) -> bool:
+    """Whether there is one offset in the ranges, so that a sentence about them is in the singular."""
+    return len(ranges) == 1 and ranges[0][1] == ranges[0][0] + 1
+
+
 def expected_of(names: Sequence[object], shown_max: int = 10) -> str:
     """The end of "expected …" where one of `names` is: `one of 'a', 'b'`, or just the name."""
     return f"{'one of ' if len(names) > 1 else ''}{some(names, shown_max)}"

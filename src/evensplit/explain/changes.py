@@ -12,7 +12,7 @@ from evensplit.core.loss_text import describe_loss, extent, verdict
 from evensplit.core.machine.events import Event
 from evensplit.core.machine.trace import describe
 from evensplit.core.model import Loss, Split, SplitId
-from evensplit.core.state.edits import Edit, former_names
+from evensplit.core.state.edits import Edit, as_told, former_names
 from evensplit.core.state.settings import RATE
 from evensplit.core.state.state import EnumeratorState, as_named, edits_between, new_losses, renamed_between
 from evensplit.core.text import counted
@@ -157,7 +157,7 @@ def changes(before: EnumeratorState, after: EnumeratorState) -> Changes:
             returned.append(key)
     kept = len(after.splits) - len(discoveries)
     gone = [key for key in earlier if key not in after.splits] if kept < len(earlier) else []
-    edits = edits_between(before, after)
+    edits = as_told(edits_between(before, after))
     forgotten = tuple(key for key in gone if not any(edit.drops(key) for edit in edits))
     return Changes(
         tuple(discoveries),
@@ -212,7 +212,7 @@ class Step:
         """Former name of a cluster -> the one that it has in `after`, where that is another one."""
         self.known = as_named(before, after)
         """The splits before, by the names that they have now."""
-        self._edits = edits_between(before, after)
+        self._edits = as_told(edits_between(before, after))
         self._losses = new_losses(before, after)
         self._reason = _reason(before, after)
         self._noticed = {now: was for was, now in _noticed(self.names.items(), self._edits)}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from evensplit.core.model import SplitId, split_called
-from evensplit.core.state.edits import Edit, Jump, scope_text
-from evensplit.core.text import counted
+from evensplit.core.state.edits import Edit, Jump, jumps_of, scope_text
+from evensplit.core.text import counted, is_one_offset, offsets_text
 
 
 def edit_sentence(edit: Edit) -> str:
@@ -21,10 +22,10 @@ def edits_of(split: SplitId, edits: Sequence[Edit]) -> tuple[str, ...]:
     # Earlier edits have what they did by the names of today. Which name they gave, they have as it was given.
     called = split
     for edit in reversed(edits):
-        jump = edit.jump_of(split)
+        jumps = [jump for jump in edit.jumps if jump.split == split]
         former = split_called(called, {after: before for before, after in edit.renamed})
-        if jump is not None:
-            said.append(f"{_jumped(jump)}: `{edit.line}`")
+        if jumps:
+            said.append(f"{_jumped(jumps)}: `{edit.line}`")
         elif edit.drops(split):
             said.append(f"was forgotten: `{edit.line}`")
         elif former != called:
@@ -55,16 +56,16 @@ def _outcomes(edit: Edit) -> list[str]:
         offsets = sum(at - to for _, at, to in back)
         verb = "goes" if len(back) == 1 else "go"
         said.append(f"{counted(len(back), 'partition')} {verb} back, so {counted(offsets, 'offset')} are read again")
-    said.extend(f"{jump.split}: {_jumped(jump)}" for jump in edit.jumps if jump.to > jump.at)
+    forward = jumps_of([replace(edit, jumps=tuple(jump for jump in edit.jumps if jump.to > jump.at))])
+    said.extend(f"{split}: {_jumped(jumps)}" for split, jumps in forward.items())
     said.extend(f"the positions of {scope_text(one)} are forgotten" for one in edit.dropped)
     said.extend(f"cluster {before} is called {after}" for before, after in edit.renamed)
     return said or ["the checkpoint is a copy; nothing else is changed"]
 
 
-def _jumped(jump: Jump) -> str:
-    if jump.to < jump.at:
-        return f"went back from offset {jump.at:,} to {jump.to:,}"
-    last = jump.to - 1
-    if last == jump.at:
-        return f"offset {last:,} is never read"
-    return f"offsets {jump.at:,} to {last:,} are never read"
+def _jumped(jumps: Sequence[Jump]) -> str:
+    """What these jumps of one command did to a split, at least one: all of them go forward, or one goes back."""
+    if jumps[0].to < jumps[0].at:
+        return f"went back from offset {jumps[0].at:,} to {jumps[0].to:,}"
+    ranges = [(at, to) for _, at, to in jumps]
+    return f"{offsets_text(*ranges)} {'is' if is_one_offset(*ranges) else 'are'} never read"

@@ -11,6 +11,7 @@ from typing import Any
 from evensplit.core.batch.plan import batch_ranges, plan_batch
 from evensplit.core.model import Held, Lifecycle, Range, Split, SplitId, split_called
 from evensplit.core.state.state import EnumeratorState
+from evensplit.core.text import offsets_text
 from evensplit.explain.changes import FORGOTTEN, Step, lost_records
 from evensplit.explain.held import ALIGNMENT, held_by, held_sentence, over
 
@@ -45,12 +46,7 @@ class Reading:
         """Say which offsets were read, and by which reader."""
         ends = [*(at for at, _ in self.left_out), self.end]
         begins = [self.start, *(to for _, to in self.left_out)]
-        parts = [
-            f"{begin:,}" if end - begin == 1 else f"{begin:,} to {end - 1:,}"
-            for begin, end in zip(begins, ends, strict=True)
-        ]
-        single = len(parts) == 1 and self.end - self.start == 1
-        what = f"offset{'' if single else 's'} {' and '.join(parts)}"
+        what = offsets_text(*zip(begins, ends, strict=True))
         if not self.readers:
             return f"{what} read; this source did not plan the batch"
         *others, last_reader = map(str, self.readers)

@@ -12,11 +12,12 @@ from evensplit.cli.live.known_logs import ask_known, created_anew
 from evensplit.cli.live.log_ends import connected, settings_of
 from evensplit.core.model import SplitId
 from evensplit.core.repair.edit import OpenBatch
-from evensplit.core.repair.places import first_unread, offsets_text
+from evensplit.core.repair.places import first_unread
 from evensplit.core.repair.proof import edits_made
 from evensplit.core.state.edits import jumps_of
 from evensplit.core.state.offset_strategies import LATEST
 from evensplit.core.state.state import EnumeratorState
+from evensplit.core.text import offsets_text
 from evensplit.errors import ClusterError, EditRefused
 
 
@@ -100,7 +101,7 @@ def _beside(log: Log, key: SplitId, begin: int, first: int, to: int) -> Iterator
         them, are = ("it", "is") if kept == begin + 1 else ("them", "are")
         gone = f"{begin}" if kept == begin + 1 else f"{begin}-{kept - 1}"
         yield (
-            f"The log of {key} begins at offset {log.begin}: {offsets_text(begin, kept)} before the range {are} gone "
+            f"The log of {key} begins at offset {log.begin}: {offsets_text((begin, kept))} before the range {are} gone "
             f"unread, and the query says so in this batch, as failOnDataLoss has it. To leave {them} out as well, add "
             f"{key}:{gone} to the command"
         )
@@ -113,7 +114,7 @@ def _undecided(log: Log, key: SplitId, begin: int, first: int) -> str:
     said = f"From offset {log.stable} on there is a transaction in {key} that is neither committed nor aborted yet. "
     if max(begin, log.stable) < first:
         return (
-            f"{said}{committed} cannot read {offsets_text(max(begin, log.stable), first)} before the range "
+            f"{said}{committed} cannot read {offsets_text((max(begin, log.stable), first))} before the range "
             "until it has ended: the batch fails again and again till then. Wait for it, or end it "
             "(kafka-transactions.sh), and skip then"
         )

@@ -16,7 +16,6 @@ from evensplit.cli.live.known_logs import ask_known, created_anew
 from evensplit.cli.live.log_ends import Logs, connected
 from evensplit.core.json_text import parse_json
 from evensplit.core.model import SplitId
-from evensplit.core.repair.places import offsets_text
 from evensplit.core.state.offset_strategies import (
     NO_RECORD,
     Ago,
@@ -33,7 +32,7 @@ from evensplit.core.state.offset_strategies import (
 )
 from evensplit.core.state.spark_offsets import parse_positions
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import counted, expected_of, short, some
+from evensplit.core.text import counted, expected_of, is_one_offset, offsets_text, short, some
 from evensplit.errors import EditRefused
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.kafka.options.option import duration_ms
@@ -303,7 +302,7 @@ class Aim:
 
 
 def _are(first: int, to: int) -> str:
-    return f"{offsets_text(first, to)} {'is' if to == first + 1 else 'are'}"
+    return f"{offsets_text((first, to))} {'is' if is_one_offset((first, to)) else 'are'}"
 
 
 def aim_by_cluster(

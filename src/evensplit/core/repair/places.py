@@ -97,8 +97,3 @@ def check_in_log(key: SplitId, to: int, log_end: int) -> None:
     """Raise EditRefused if the log ends before `to`: the query would wait for offsets that it has passed."""
     if log_end < to:
         raise EditRefused(f"partition {key}: its log ends at offset {log_end}; expected offsets to skip before that")
-
-
-def offsets_text(first: int, to: int) -> str:
-    """The offsets from `first` to `to` (exclusive, and after it) in a sentence."""
-    return f"offset {first}" if to == first + 1 else f"offsets {first} to {to - 1}"

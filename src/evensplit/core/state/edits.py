@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 from evensplit.core.model import Cluster, Readable, SplitId, Topic, scopes, split_called
@@ -69,6 +69,12 @@ class Edit:
         """The same, where clusters have other names now. `names`: former name -> the one now."""
         jumps = sorted(jump._replace(split=split_called(jump.split, names)) for jump in self.jumps)
         return replace(self, jumps=tuple(jumps), dropped=tuple(readable_called(one, names) for one in self.dropped))
+
+
+def as_told(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """One edit for each command, with all jumps of each split: a command makes several that skips several ranges."""
+    found = groupby(edits, key=lambda edit: replace(edit, jumps=()))
+    return tuple(as_one(list(of_one)) for _, of_one in found)
 
 
 def as_one(edits: Sequence[Edit]) -> Edit:
