@@ -8,10 +8,22 @@ from pathlib import Path
 import pytest
 
 from evensplit.checkpoint.places.place import Place
-from tests.support.remotes import WEB_HDFS, fresh, s3_server, use_s3
+from tests.support import stores
+from tests.support.remotes import (
+    HDFS,
+    OF_OTHERS,
+    SERVED,
+    WEB_HDFS,
+    fresh,
+    of_kind,
+    s3_server,
+    use_azure,
+    use_gcs,
+    use_s3,
+)
 from tests.support.web_hdfs import NameNode, web_hdfs
 
-KINDS = ["local", "file", "memory", "renaming", "webhdfs", pytest.param("s3", marks=pytest.mark.lengthy)]
+KINDS = [of_kind(kind) for kind in ("local", "file", "memory", "renaming", "webhdfs", "s3", *OF_OTHERS)]
 
 
 @pytest.fixture(scope="session")
@@ -38,10 +50,46 @@ def webhdfs(name_node: NameNode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(WEB_HDFS, name_node.address + "/all")
 
 
+@pytest.fixture(scope="session")
+def hdfs_address() -> Iterator[str]:
+    with stores.hdfs() as found:
+        yield found.web
+
+
+@pytest.fixture
+def hdfs(hdfs_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HDFS itself, by WebHDFS."""
+    monkeypatch.setenv(HDFS, hdfs_address + "/all")
+
+
+@pytest.fixture(scope="session")
+def gcs_address() -> Iterator[str]:
+    with stores.gcs() as address:
+        yield address
+
+
+@pytest.fixture
+def gcs(gcs_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GCS, and a bucket."""
+    use_gcs(gcs_address, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def azure_connection() -> Iterator[str]:
+    with stores.azure() as connection:
+        yield connection
+
+
+@pytest.fixture
+def abfs(azure_connection: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Azure's blobs, and a container."""
+    use_azure(azure_connection, monkeypatch)
+
+
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
     found = str(request.param)
-    if found in ("s3", "webhdfs"):
+    if found in SERVED:
         request.getfixturevalue(found)
     return found
 

@@ -16,7 +16,7 @@ from evensplit.checkpoint.files import crc_of
 from evensplit.checkpoint.look import look, signs_of_life
 from evensplit.checkpoint.places.place import Place, RemotePath
 from evensplit.errors import CheckpointError
-from tests.support.remotes import all_in, fresh, put_all
+from tests.support.remotes import OF_OTHERS, SERVED, all_in, fresh, of_kind, put_all
 
 FILES = {
     "metadata": b'{"id":"5f0e"}',
@@ -26,8 +26,8 @@ FILES = {
     "state/0/1/1 %20ü.delta": b"",
 }
 PAIRS = [
-    pytest.param(one, other, marks=pytest.mark.lengthy if "s3" in (one, other) else ())
-    for one, other in itertools.product(["local", "memory", "renaming", "webhdfs", "s3"], repeat=2)
+    *itertools.product(["local", "memory", "renaming", "webhdfs", "s3"], repeat=2),
+    *((one, other) for kind in OF_OTHERS for one, other in (("local", kind), (kind, "local"), (kind, kind))),
 ]
 
 
@@ -39,17 +39,14 @@ def copied(source: Place, target: Place, files: dict[Path, bytes] | None = None)
 def two(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Place, Place]:
     """A checkpoint on one file system, and a place on another."""
     one, other = request.param
-    for kind in {one, other} & {"s3", "webhdfs"}:
-        request.getfixturevalue(kind)
+    for kind in (one, other):
+        if kind in SERVED:
+            request.getfixturevalue(kind)
     return put_all(fresh(one, tmp_path), FILES), fresh(other, tmp_path)
 
 
 def pairs(test: Callable[..., None]) -> Any:
-    return pytest.mark.parametrize(
-        "two",
-        [pytest.param(pair.values, marks=pair.marks, id="-".join(map(str, pair.values))) for pair in PAIRS],
-        indirect=True,
-    )(test)
+    return pytest.mark.parametrize("two", [of_kind(*pair) for pair in PAIRS], indirect=True)(test)
 
 
 @pairs

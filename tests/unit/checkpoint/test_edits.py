@@ -35,11 +35,14 @@ from evensplit.errors import CheckpointCorrupt, CheckpointError, EditRefused
 from tests.support.checkpoints import checkpoint, contents, put
 from tests.support.edited import lines, ours, states
 from tests.support.kills import states_after_kills
-from tests.support.remotes import all_in, fresh, put_all
+from tests.support.remotes import OF_OTHERS, all_in, fresh, of_kind, put_all
 
 KEY = SplitId("default", "orders", 0)
 NOW_MS = 1_800_000_000_000
-KILLED_ON = ["local", "memory", "renaming", pytest.param("s3", marks=pytest.mark.slow)]
+KILLED_ON = [
+    *("local", "memory", "renaming", pytest.param("s3", marks=pytest.mark.slow)),
+    *(of_kind(kind) for kind in OF_OTHERS),
+]
 """Each file takes S3 some requests, and each change a checkpoint of its own."""
 
 

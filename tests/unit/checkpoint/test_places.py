@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import sys
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,37 @@ def test_hadoops_urls_are_understood(text: str, protocol: str, at: str) -> None:
     found = place(text)
     assert isinstance(found, RemotePath)
     assert (found.system.kind.protocol, found.at, str(found)) == (protocol, at, text.rstrip("/"))
+
+
+@pytest.mark.parametrize(
+    "url, environment, settings, user",
+    [
+        ("webhdfs://name-node:9870/c", {}, {}, pwd.getpwuid(os.geteuid()).pw_name),
+        ("swebhdfs://name-node:9870/c@d", {"HADOOP_USER_NAME": "etl"}, {}, "etl"),
+        ("webhdfs://me@name-node:9870/c", {"HADOOP_USER_NAME": "etl"}, {}, "me"),
+        ("webhdfs://name-node:9870/c", {"HADOOP_USER_NAME": "etl"}, {"user": "set"}, "set"),
+        ("webhdfs://name-node:9870/c", {"HADOOP_USER_NAME": "etl"}, {"token": "x"}, None),
+    ],
+)
+def test_hdfs_is_told_the_user_that_a_query_would_tell_it(
+    monkeypatch: pytest.MonkeyPatch, url: str, environment: dict[str, str], settings: dict[str, str], user: str | None
+) -> None:
+    monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(fsspec.config.conf, "webhdfs", settings)
+    found = place(url)
+    assert isinstance(found, RemotePath)
+    assert found.system.fs.user == user
+    assert found.system.fs.pars.get("user.name") == user
+
+
+def test_a_user_without_a_name_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 2**31 - 9)
+    found = place("webhdfs://name-node:9870/c")
+    assert isinstance(found, RemotePath)
+    assert found.system.fs.user is None
 
 
 class Recorded(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec has no types

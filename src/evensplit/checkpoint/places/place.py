@@ -7,6 +7,8 @@ stands.
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,6 +16,7 @@ from enum import Enum, auto
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
+from urllib.parse import urlsplit
 
 from evensplit.errors import CheckpointError, CheckpointUnreachable
 from evensplit.http.urls import shown_url
@@ -177,7 +180,11 @@ def _open(url: str, scheme: str, kind: Kind, text: str) -> tuple[Any, str]:
             f"Run {EXTRA}{_and(kind)}"
         ) from None
     options: dict[str, Any] = {"use_https": True} if scheme == "swebhdfs" else {}
-    if kind is _S3 and "config_kwargs" not in fsspec.config.conf.get("s3", {}):
+    # fsspec's own settings have precedence.
+    settings = fsspec.config.conf.get(kind.protocol, {})
+    if kind is _WEB_HDFS and urlsplit(url).username is None and not {"kerberos", "token", "user"} & set(settings):
+        options |= _hadoop_user()
+    if kind is _S3 and "config_kwargs" not in settings:
         waits = {"connect_timeout": CONNECT_S, "read_timeout": ANSWER_S, "retries": {"max_attempts": ATTEMPTS}}
         options["config_kwargs"] = waits
         # With more, s3fs asks how long each file is before it reads it. Several files are read at once here.
@@ -199,6 +206,15 @@ def _open(url: str, scheme: str, kind: Kind, text: str) -> tuple[Any, str]:
     if kind is _WEB_HDFS:
         fs.session.request = partial(fs.session.request, timeout=(CONNECT_S, ANSWER_S))
     return fs, str(at)
+
+
+def _hadoop_user() -> Mapping[str, str]:
+    """Who Hadoop's client says that it is, where nobody asks for proof. Who says nothing is taken for `dr.who`."""
+    try:
+        return {"user": os.environ.get("HADOOP_USER_NAME") or pwd.getpwuid(os.geteuid()).pw_name}
+    except KeyError:
+        # Containers have users without names.
+        return {}
 
 
 def _and(kind: Kind) -> str:
