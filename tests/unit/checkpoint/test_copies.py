@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint, target_problems
+from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint, left_over, target_problems
 from evensplit.checkpoint.files import crc_of
+from evensplit.checkpoint.finding import checkpoints_below
 from evensplit.checkpoint.look import look, signs_of_life
 from evensplit.checkpoint.places.place import Place, RemotePath
 from evensplit.errors import CheckpointError
@@ -80,6 +81,17 @@ def test_the_newest_offsets_may_be_other_ones(home: Place, tmp_path: Path) -> No
     source = put_all(fresh("local", tmp_path), FILES)
     copied(source, home, {Path("offsets/11"): b"other"})
     assert all_in(home)["offsets/11"] == b"other"
+
+
+@pytest.mark.parametrize("kind", [of_kind(kind) for kind in ("webhdfs", "hdfs")], indirect=True)
+def test_checkpoints_may_be_right_below_the_root(home: Place, tmp_path: Path) -> None:
+    source = put_all(fresh("local", tmp_path), FILES)
+    target = home.parent.parent / f"{home.name}-copy"
+    assert str(target.parent) == str(home.parent.parent)
+    copied(source, target, {Path("offsets/11"): b"other"})
+    assert all_in(target) == {**FILES, "offsets/11": b"other"}
+    assert left_over(target) == []
+    assert str(target) in map(str, checkpoints_below(home.parent.parent).checkpoints.values())
 
 
 def test_what_is_there_is_left(home: Place, tmp_path: Path) -> None:

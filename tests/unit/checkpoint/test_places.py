@@ -10,9 +10,10 @@ from typing import Any
 
 import fsspec
 import pytest
+import requests
 
 from evensplit.checkpoint.files import batches_of, is_there, read_bytes, write_new
-from evensplit.checkpoint.places.place import KINDS, Place, RemotePath, System, Writes, place
+from evensplit.checkpoint.places.place import KINDS, Place, RemotePath, System, Writes, place, problem_of
 from evensplit.checkpoint.places.remote import written_ns
 from evensplit.errors import CheckpointError, CheckpointUnreachable
 from tests.support.remotes import put_all
@@ -48,7 +49,9 @@ def test_urls_are_shown_as_they_were_typed() -> None:
     assert str(inner.parent.parent.parent) == str(found)
     assert inner.with_name("2") == found / "sources/0/2"
     assert found / Path() == found
-    assert found.parent.parent == found.parent
+    root = found.parent.parent
+    assert (root.at, root.parent) == ("/", root)
+    assert root / "checkpoints/orders" == found
     put_all(found, {"metadata": b"1"})
     assert read_bytes(place("memory://checkpoints/orders/metadata")) == b"1"
 
@@ -60,6 +63,7 @@ def test_urls_are_shown_as_they_were_typed() -> None:
         ("s3a://bucket/c/", "s3", "bucket/c"),
         ("s3n://bucket/c%20", "s3", "bucket/c%20"),
         ("webhdfs://name-node:9870/c", "webhdfs", "/c"),
+        ("webhdfs://name-node:9870/", "webhdfs", "/"),
         ("swebhdfs://name-node:9870/c", "webhdfs", "/c"),
     ],
 )
@@ -167,6 +171,18 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(CheckpointUnreachable, match=rf"expected the library fsspec.*\[remote\]'{package}\n"):
             place(url)
     assert place("file:/x") == Path("/x")
+
+
+def test_hdfs_is_quoted_where_a_data_node_refuses() -> None:
+    answer = requests.Response()
+    answer.status_code = 403
+    answer._content = (
+        b'{"RemoteException": {"message": "Permission denied: user=etl, access=WRITE\\n\\tat org.apache"}}'
+    )
+    error = requests.HTTPError("403 Client Error: Forbidden for url: http://data-node:9864/x", response=answer)
+    assert problem_of(error) == "Permission denied: user=etl, access=WRITE"
+    answer._content = b"<html>Forbidden</html>"
+    assert problem_of(error) == "403 Client Error: Forbidden for url: http://data-node:9864/x"
 
 
 class Broken:

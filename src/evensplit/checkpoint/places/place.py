@@ -113,7 +113,12 @@ class RemotePath:
     def __truediv__(self, name: str | PurePath) -> RemotePath:
         if str(name) == ".":
             return self
-        return replace(self, url=f"{self.url}/{name}", at=f"{self.at}/{name}")
+        return replace(self, url=f"{self.url}/{name}", at=f"{self.inside}{name}")
+
+    @property
+    def inside(self) -> str:
+        """What the names of all that is in it begin with, as fsspec calls them."""
+        return f"{self.at.rstrip('/')}/"
 
     @property
     def name(self) -> str:
@@ -123,8 +128,10 @@ class RemotePath:
     @property
     def parent(self) -> RemotePath:
         """What it is in; itself if that is the root."""
-        above = self.at.rpartition("/")[0]
-        return replace(self, url=self.url.rpartition("/")[0], at=above) if above else self
+        above, slash, name = self.at.rpartition("/")
+        # Buckets are in nothing; file systems with directories have a root.
+        above = above or slash
+        return replace(self, url=self.url.rpartition("/")[0], at=above) if above and name else self
 
     def with_name(self, name: str) -> RemotePath:
         """What is beside it under another name."""
@@ -166,7 +173,7 @@ def place(text: str) -> Place:
     if not rest.strip("/"):
         raise CheckpointError(f"{text} names no directory; expected a query's checkpointLocation")
     fs, at = _open(f"{kind.protocol}:{rest.rstrip('/')}", scheme, kind, text)
-    return RemotePath(text.rstrip("/"), at.rstrip("/"), System(fs, kind))
+    return RemotePath(text.rstrip("/"), at.rstrip("/") or "/", System(fs, kind))
 
 
 def _open(url: str, scheme: str, kind: Kind, text: str) -> tuple[Any, str]:
@@ -227,7 +234,17 @@ _PROBLEM_CHARACTERS = 300
 
 def problem_of(error: Exception) -> str:
     """What a library of a file system says, in one line without what may be secret in it."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join((_said_by_hdfs(error) or str(error)).split()) or type(error).__name__
     text = re.sub(r"[A-Za-z][\w+.-]*://\S+", lambda url: shown_url(url[0]), text)
     text = _SECRET.sub(r"\1…", text)
     return text if len(text) <= _PROBLEM_CHARACTERS else f"{text[:_PROBLEM_CHARACTERS]}…"
+
+
+def _said_by_hdfs(error: Exception) -> str:
+    """The sentence in an answer of a data node, of which fsspec tells the number alone; empty if there is none."""
+    answer: Any = getattr(error, "response", None)
+    try:
+        # Java's stack follows.
+        return str(answer.json()["RemoteException"]["message"]).partition("\n")[0]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ""
