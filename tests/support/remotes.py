@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,10 +18,12 @@ from evensplit.checkpoint.places.place import KINDS, Place, RemotePath, System, 
 from tests.support.stores import AZURE_ACCOUNT
 
 BUCKET = "bucket"
-WEB_HDFS, HDFS = "TEST_WEB_HDFS", "TEST_HDFS"
-"""The variables with the addresses of the server that stands for HDFS, and of a real one."""
-OF_OTHERS = ("hdfs", "gcs", "abfs")
+HDFS = {"webhdfs": "TEST_WEB_HDFS", "hdfs": "TEST_HDFS", "libhdfs": "TEST_LIBHDFS"}
+"""The variables with the addresses of the server that stands for HDFS, and of a real one, by WebHDFS and by libhdfs."""
+OF_OTHERS = ("hdfs", "libhdfs", "gcs", "abfs")
 """The kinds whose servers are in `stores.py`."""
+REPLACES_NOTHING = ("renaming", "libhdfs")
+"""The kinds of which no file can be replaced in one step."""
 SERVED = ("s3", "webhdfs", *OF_OTHERS)
 """The kinds that need a server, each with a fixture of its name."""
 MARKS = {"s3": (pytest.mark.lengthy,), **dict.fromkeys(OF_OTHERS, (pytest.mark.slow, pytest.mark.timeout(2_400)))}
@@ -40,6 +43,12 @@ class Renaming(MemoryFileSystem):  # type: ignore[misc] # fsspec has no types
             path2 + name.removeprefix(path1) if name == path1 or name.startswith(f"{path1}/") else name
             for name in self.pseudo_dirs
         ]
+
+    def rm_file(self, path: str) -> None:
+        """Libhdfs does not say that there is nothing."""
+        if not self.exists(path):
+            raise OSError(errno.EIO, "HDFS delete failed. Detail: [errno 5] Input/output error")
+        super().rm_file(path)
 
 
 @contextmanager
@@ -122,8 +131,8 @@ def fresh(kind: str, tmp_path: Path) -> Place:
         return _bucket(os.environ["AZURE_STORAGE_CONNECTION_STRING"], AZURE) / name
     if kind == "memory":
         return place(f"memory://{name}")
-    if kind in ("webhdfs", "hdfs"):
-        return place(os.environ[WEB_HDFS if kind == "webhdfs" else HDFS]) / name
+    if kind in HDFS:
+        return place(os.environ[HDFS[kind]]) / name
     assert kind == "renaming"
     return RemotePath(f"hdfs://name-node/{name}", f"/renaming/{name}", System(Renaming(), KINDS["hdfs"]))
 

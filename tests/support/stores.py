@@ -46,6 +46,8 @@ class Hdfs:
 
     rpc: str
     web: str
+    classpath: str
+    """The jars of its client."""
 
 
 @contextmanager
@@ -61,17 +63,18 @@ def hdfs() -> Iterator[Hdfs]:
         java = find_java("HDFS needs Java").path
         cluster = fetch_jars(f"hadoop-{version}", _ivy_file(version), {file}) / file
     names = ("hadoop-client-*", "jcl-over-slf4j-*", "log4j-*", "slf4j-api-*", "snappy-java-*")
-    jars = [cluster, *(jar for name in names for jar in sorted(spark_jars.glob(f"{name}.jar")))]
+    classpath = ":".join(str(jar) for name in names for jar in sorted(spark_jars.glob(f"{name}.jar")))
     with Keeper() as keeper:
         settings = keeper.directory / "settings.xml"
         command = [
             *(str(java), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"),
-            *("-cp", ":".join(map(str, jars)), "org.apache.hadoop.test.MiniDFSClusterManager"),
+            *("-cp", f"{cluster}:{classpath}", "org.apache.hadoop.test.MiniDFSClusterManager"),
             *("-format", "-datanodes", "1", "-writeConfig", str(settings)),
             *("-D", f"hdfs.minidfs.basedir={keeper.directory}/data"),
         ]
         found = _started(keeper, command, lambda _: _addresses(settings))
-        yield Hdfs(f"hdfs://{found['fs.defaultFS']}", f"webhdfs://{found['dfs.namenode.http-address']}")
+        rpc, web = f"hdfs://{found['fs.defaultFS']}", f"webhdfs://{found['dfs.namenode.http-address']}"
+        yield Hdfs(rpc, web, classpath)
 
 
 def _ivy_file(version: str) -> str:
@@ -102,7 +105,6 @@ def _addresses(settings: Path) -> Mapping[str, str]:
 @contextmanager
 def gcs() -> Iterator[str]:
     """fake-gcs-server, compiled here, by its address. It heeds `ifGenerationMatch`, so it knows conditional puts."""
-    pytest.importorskip("gcsfs")
     program = _fetched(f"fake-gcs-server-{GCS_SERVER}", _go)
     with Keeper() as keeper:
         (port,) = free_ports(1)
@@ -122,7 +124,6 @@ def _go(draft: Path) -> tuple[list[str], Mapping[str, str]]:
 @contextmanager
 def azure() -> Iterator[str]:
     """Azurite's server of blobs, by the connection string of its one account."""
-    pytest.importorskip("adlfs")
     program = _fetched(f"azurite-{AZURITE}", _npm)
     node = _program("node")
     with Keeper() as keeper:

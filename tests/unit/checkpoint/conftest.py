@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from tests.support.remotes import (
     HDFS,
     OF_OTHERS,
     SERVED,
-    WEB_HDFS,
     fresh,
     of_kind,
     s3_server,
@@ -47,19 +47,29 @@ def name_node() -> Iterator[NameNode]:
 @pytest.fixture
 def webhdfs(name_node: NameNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """HDFS, as it is spoken to by HTTP."""
-    monkeypatch.setenv(WEB_HDFS, name_node.address + "/all")
+    monkeypatch.setenv(HDFS["webhdfs"], name_node.address + "/all")
 
 
 @pytest.fixture(scope="session")
-def hdfs_address() -> Iterator[str]:
+def hdfs_cluster() -> Iterator[stores.Hdfs]:
     with stores.hdfs() as found:
-        yield found.web
+        yield found
 
 
 @pytest.fixture
-def hdfs(hdfs_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def hdfs(hdfs_cluster: stores.Hdfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """HDFS itself, by WebHDFS."""
-    monkeypatch.setenv(HDFS, hdfs_address + "/all")
+    monkeypatch.setenv(HDFS["hdfs"], hdfs_cluster.web + "/all")
+
+
+@pytest.fixture
+def libhdfs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HDFS itself, by Hadoop's library in C, which no registry of packages has by itself."""
+    if not os.environ.get("ARROW_LIBHDFS_DIR"):
+        pytest.skip("there is no libhdfs: set ARROW_LIBHDFS_DIR to the directory with Hadoop's libhdfs.so")
+    cluster = request.getfixturevalue("hdfs_cluster")
+    monkeypatch.setenv("CLASSPATH", cluster.classpath)
+    monkeypatch.setenv(HDFS["libhdfs"], cluster.rpc + "/by-libhdfs")
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ from evensplit.checkpoint.look import look, written_in
 from evensplit.checkpoint.places.entry import entry
 from evensplit.checkpoint.places.place import Place, RemotePath, place
 from evensplit.errors import CheckpointError, CheckpointUnreachable
-from tests.support.remotes import all_in, of_kind, put_all
+from tests.support.remotes import REPLACES_NOTHING, all_in, of_kind, put_all
 
 OLD, NEW = b"v1\nold" * 100, b"v1\nnew" * 200
 
@@ -124,7 +124,7 @@ def test_of_two_that_create_a_file_one_is_told(home: Place, monkeypatch: pytest.
 def test_a_file_is_replaced_or_the_reason_is_told(home: Place, kind: str) -> None:
     put_all(home, {"offsets/0": OLD})
     path = home / "offsets" / "0"
-    if kind == "renaming":
+    if kind in REPLACES_NOTHING:
         with pytest.raises(CheckpointError, match=r"hdfs dfs -get"):
             replace(path, NEW)
         assert read_bytes(path) == OLD
@@ -144,7 +144,7 @@ def test_a_file_is_removed_with_its_checksums(home: Place) -> None:
 
 def test_checksums_that_a_copy_has_brought_along_do_not_outlive_their_file(home: Place, kind: str) -> None:
     put_all(home, {"offsets/0": OLD, "offsets/.0.crc": crc_of(OLD)})
-    if kind == "renaming":
+    if kind in REPLACES_NOTHING:
         with pytest.raises(CheckpointError):
             replace(home / "offsets" / "0", NEW)
         assert all_in(home) == {"offsets/0": OLD, "offsets/.0.crc": crc_of(OLD)}

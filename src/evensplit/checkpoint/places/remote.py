@@ -126,7 +126,12 @@ class RemoteEntry:
     def delete(self) -> None:
         self.check_writable()
         with said_of(self.path), suppress(FileNotFoundError):
-            self.fs.rm_file(self.at)
+            try:
+                self.fs.rm_file(self.at)
+            except OSError as error:
+                # libhdfs does not say that there is nothing.
+                if isinstance(error, FileNotFoundError) or self.is_there():
+                    raise
 
     def files(self) -> Mapping[Path, Mapping[str, Any]]:
         """What fsspec says of each file below this directory, by its path in it. One listing on object stores."""
