@@ -1,7 +1,8 @@
-"""File systems for tests: S3 on this machine, fsspec's memory, and one that only renames, as HDFS does."""
+"""File systems for tests: servers on this machine, fsspec's memory, and one that only renames, as libhdfs does."""
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +11,23 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from fsspec.implementations.memory import MemoryFileSystem
 
 from evensplit.checkpoint.places.place import KINDS, Place, RemotePath, System, place
+from tests.support.stores import AZURE_ACCOUNT
 
 BUCKET = "bucket"
-WEB_HDFS = "TEST_WEB_HDFS"
-"""The variable with the address of the server that stands for HDFS."""
+HDFS = {"webhdfs": "TEST_WEB_HDFS", "hdfs": "TEST_HDFS", "libhdfs": "TEST_LIBHDFS"}
+"""The variables with the addresses of the server that stands for HDFS, and of a real one, by WebHDFS and by libhdfs."""
+OF_OTHERS = ("hdfs", "libhdfs", "gcs", "abfs")
+"""The kinds whose servers are in `stores.py`."""
+REPLACES_NOTHING = ("renaming", "libhdfs")
+"""The kinds of which no file can be replaced in one step."""
+SERVED = ("s3", "webhdfs", *OF_OTHERS)
+"""The kinds that need a server, each with a fixture of its name."""
+MARKS = {"s3": (pytest.mark.lengthy,), **dict.fromkeys(OF_OTHERS, (pytest.mark.slow, pytest.mark.timeout(2_400)))}
+"""How tests of a kind are marked. The first one may have to fetch its server, and to compile it."""
 NUMBERS = count()
 
 
@@ -32,6 +43,12 @@ class Renaming(MemoryFileSystem):  # type: ignore[misc] # fsspec has no types
             path2 + name.removeprefix(path1) if name == path1 or name.startswith(f"{path1}/") else name
             for name in self.pseudo_dirs
         ]
+
+    def rm_file(self, path: str) -> None:
+        """Libhdfs does not say that there is nothing."""
+        if not self.exists(path):
+            raise OSError(errno.EIO, "HDFS delete failed. Detail: [errno 5] Input/output error")
+        super().rm_file(path)
 
 
 @contextmanager
@@ -61,16 +78,42 @@ def use_s3(address: str, patch: pytest.MonkeyPatch) -> None:
         "AWS_EC2_METADATA_DISABLED": "true",
     }.items():
         patch.setenv(name, value)
-    bucket = _bucket(address)
+    _with_bucket(address, S3)
+
+
+def use_gcs(address: str, patch: pytest.MonkeyPatch) -> None:
+    """Let GCS be at this address, with a bucket that is there, and nobody look for the credentials of a machine."""
+    patch.setenv("STORAGE_EMULATOR_HOST", address)
+    patch.setenv("NO_GCE_CHECK", "true")
+    _with_bucket(address, GCS)
+
+
+def use_azure(connection: str, patch: pytest.MonkeyPatch) -> None:
+    """Let Azure's blobs be where this connection string says, with a container that is there."""
+    patch.setenv("AZURE_STORAGE_CONNECTION_STRING", connection)
+    _with_bucket(connection, AZURE)
+
+
+S3, GCS, AZURE = f"s3a://{BUCKET}", f"gs://{BUCKET}", f"abfss://{BUCKET}@{AZURE_ACCOUNT}.dfs.core.windows.net"
+
+
+def _with_bucket(address: str, url: str) -> None:
+    bucket = _bucket(address, url)
     assert isinstance(bucket, RemotePath)
     if not bucket.system.fs.exists(BUCKET):
         bucket.system.fs.mkdir(BUCKET)
 
 
 @cache
-def _bucket(address: str) -> Place:
+def _bucket(address: str, url: str) -> Place:
     """Each place that is made anew takes half a second, for a client of its own. At this address there is one."""
-    return place(f"s3a://{BUCKET}")
+    return place(url)
+
+
+def of_kind(*kinds: str) -> ParameterSet:
+    """A test's parameter: one kind of file system, or several, marked as they are."""
+    marks = [mark for kind in dict.fromkeys(kinds) for mark in MARKS.get(kind, ())]
+    return pytest.param(kinds[0] if len(kinds) == 1 else kinds, marks=marks, id="-".join(kinds))
 
 
 def fresh(kind: str, tmp_path: Path) -> Place:
@@ -81,11 +124,15 @@ def fresh(kind: str, tmp_path: Path) -> Place:
     if kind == "file":
         return place(f"file:{tmp_path}/{name}")
     if kind == "s3":
-        return _bucket(os.environ["AWS_ENDPOINT_URL"]) / name
+        return _bucket(os.environ["AWS_ENDPOINT_URL"], S3) / name
+    if kind == "gcs":
+        return _bucket(os.environ["STORAGE_EMULATOR_HOST"], GCS) / name
+    if kind == "abfs":
+        return _bucket(os.environ["AZURE_STORAGE_CONNECTION_STRING"], AZURE) / name
     if kind == "memory":
         return place(f"memory://{name}")
-    if kind == "webhdfs":
-        return place(os.environ[WEB_HDFS]) / name
+    if kind in HDFS:
+        return place(os.environ[HDFS[kind]]) / name
     assert kind == "renaming"
     return RemotePath(f"hdfs://name-node/{name}", f"/renaming/{name}", System(Renaming(), KINDS["hdfs"]))
 

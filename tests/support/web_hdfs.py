@@ -49,7 +49,7 @@ class NameNode(ThreadingHTTPServer):
     def children(self, path: str) -> list[str]:
         """The names in a directory."""
         below = f"{path.rstrip('/')}/"
-        every = {*self.files, *self.directories}
+        every = {*self.files, *self.directories} - {"/"}
         return sorted(
             one.removeprefix(below) for one in every if one.startswith(below) and "/" not in one[len(below) :]
         )

@@ -14,7 +14,7 @@ from tests.support.checkpoints import checkpoint, contents
 from tests.support.commands import invoke
 from tests.support.histories import history, write
 from tests.support.migrations import NEW, OLD
-from tests.support.remotes import all_in, fresh, put_all
+from tests.support.remotes import SERVED, all_in, fresh, of_kind, put_all
 
 COMMANDS = (
     ("inspect", "--format", "json"),
@@ -39,10 +39,10 @@ def without_places(text: str, *places: Place) -> object:
     return found
 
 
-@pytest.fixture(params=["file", "memory", "webhdfs", pytest.param("s3", marks=pytest.mark.lengthy)])
+@pytest.fixture(params=[of_kind(kind) for kind in ("file", "memory", *SERVED)])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """As in conftest, where URLs lead to: the commands have to find it again."""
-    if request.param in ("s3", "webhdfs"):
+    if request.param in SERVED:
         request.getfixturevalue(request.param)
     return fresh(request.param, tmp_path)
 

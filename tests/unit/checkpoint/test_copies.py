@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint, target_problems
+from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint, left_over, target_problems
 from evensplit.checkpoint.files import crc_of
+from evensplit.checkpoint.finding import checkpoints_below
 from evensplit.checkpoint.look import look, signs_of_life
 from evensplit.checkpoint.places.place import Place, RemotePath
 from evensplit.errors import CheckpointError
-from tests.support.remotes import all_in, fresh, put_all
+from tests.support.remotes import OF_OTHERS, SERVED, all_in, fresh, of_kind, put_all
 
 FILES = {
     "metadata": b'{"id":"5f0e"}',
@@ -26,8 +27,8 @@ FILES = {
     "state/0/1/1 %20ü.delta": b"",
 }
 PAIRS = [
-    pytest.param(one, other, marks=pytest.mark.lengthy if "s3" in (one, other) else ())
-    for one, other in itertools.product(["local", "memory", "renaming", "webhdfs", "s3"], repeat=2)
+    *itertools.product(["local", "memory", "renaming", "webhdfs", "s3"], repeat=2),
+    *((one, other) for kind in OF_OTHERS for one, other in (("local", kind), (kind, "local"), (kind, kind))),
 ]
 
 
@@ -39,17 +40,14 @@ def copied(source: Place, target: Place, files: dict[Path, bytes] | None = None)
 def two(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Place, Place]:
     """A checkpoint on one file system, and a place on another."""
     one, other = request.param
-    for kind in {one, other} & {"s3", "webhdfs"}:
-        request.getfixturevalue(kind)
+    for kind in (one, other):
+        if kind in SERVED:
+            request.getfixturevalue(kind)
     return put_all(fresh(one, tmp_path), FILES), fresh(other, tmp_path)
 
 
 def pairs(test: Callable[..., None]) -> Any:
-    return pytest.mark.parametrize(
-        "two",
-        [pytest.param(pair.values, marks=pair.marks, id="-".join(map(str, pair.values))) for pair in PAIRS],
-        indirect=True,
-    )(test)
+    return pytest.mark.parametrize("two", [of_kind(*pair) for pair in PAIRS], indirect=True)(test)
 
 
 @pairs
@@ -83,6 +81,17 @@ def test_the_newest_offsets_may_be_other_ones(home: Place, tmp_path: Path) -> No
     source = put_all(fresh("local", tmp_path), FILES)
     copied(source, home, {Path("offsets/11"): b"other"})
     assert all_in(home)["offsets/11"] == b"other"
+
+
+@pytest.mark.parametrize("kind", [of_kind(kind) for kind in ("webhdfs", "hdfs")], indirect=True)
+def test_checkpoints_may_be_right_below_the_root(home: Place, tmp_path: Path) -> None:
+    source = put_all(fresh("local", tmp_path), FILES)
+    target = home.parent.parent / f"{home.name}-copy"
+    assert str(target.parent) == str(home.parent.parent)
+    copied(source, target, {Path("offsets/11"): b"other"})
+    assert all_in(target) == {**FILES, "offsets/11": b"other"}
+    assert left_over(target) == []
+    assert str(target) in map(str, checkpoints_below(home.parent.parent).checkpoints.values())
 
 
 def test_what_is_there_is_left(home: Place, tmp_path: Path) -> None:

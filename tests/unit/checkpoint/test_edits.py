@@ -35,11 +35,14 @@ from evensplit.errors import CheckpointCorrupt, CheckpointError, EditRefused
 from tests.support.checkpoints import checkpoint, contents, put
 from tests.support.edited import lines, ours, states
 from tests.support.kills import states_after_kills
-from tests.support.remotes import all_in, fresh, put_all
+from tests.support.remotes import OF_OTHERS, REPLACES_NOTHING, all_in, fresh, of_kind, put_all
 
 KEY = SplitId("default", "orders", 0)
 NOW_MS = 1_800_000_000_000
-KILLED_ON = ["local", "memory", "renaming", pytest.param("s3", marks=pytest.mark.slow)]
+KILLED_ON = [
+    *("local", "memory", "renaming", pytest.param("s3", marks=pytest.mark.slow)),
+    *(of_kind(kind) for kind in OF_OTHERS),
+]
 """Each file takes S3 some requests, and each change a checkpoint of its own."""
 
 
@@ -82,7 +85,7 @@ _NUMBERS = count()
 @pytest.mark.parametrize("kind", KILLED_ON, indirect=True)
 @pytest.mark.parametrize("committed", [2, 1])
 def test_killed_at_each_change_it_is_the_old_or_the_new_one(kind: str, tmp_path: Path, committed: int) -> None:
-    if kind == "renaming" and committed == 1:
+    if kind in REPLACES_NOTHING and committed == 1:
         pytest.skip("it replaces nothing")
     seen: list[tuple[int, int | None]] = []
     _, files = starting(kind, tmp_path, committed)
@@ -105,7 +108,7 @@ def test_killed_at_each_change_it_is_the_old_or_the_new_one(kind: str, tmp_path:
 @pytest.mark.parametrize("kind", KILLED_ON, indirect=True)
 @pytest.mark.parametrize("committed", [2, 1])
 def test_killed_at_each_change_an_edit_is_there_or_taken_back(kind: str, tmp_path: Path, committed: int) -> None:
-    if kind == "renaming" and committed == 1:
+    if kind in REPLACES_NOTHING and committed == 1:
         pytest.skip("it replaces nothing")
     first, files = starting(kind, tmp_path, committed)
     edit(first)

@@ -27,9 +27,9 @@ from evensplit.checkpoint.files import (
 )
 from evensplit.checkpoint.look import look, written_in
 from evensplit.checkpoint.places.entry import entry
-from evensplit.checkpoint.places.place import Place, RemotePath
-from evensplit.errors import CheckpointError
-from tests.support.remotes import all_in, fresh, put_all
+from evensplit.checkpoint.places.place import Place, RemotePath, place
+from evensplit.errors import CheckpointError, CheckpointUnreachable
+from tests.support.remotes import REPLACES_NOTHING, all_in, of_kind, put_all
 
 OLD, NEW = b"v1\nold" * 100, b"v1\nnew" * 200
 
@@ -124,7 +124,7 @@ def test_of_two_that_create_a_file_one_is_told(home: Place, monkeypatch: pytest.
 def test_a_file_is_replaced_or_the_reason_is_told(home: Place, kind: str) -> None:
     put_all(home, {"offsets/0": OLD})
     path = home / "offsets" / "0"
-    if kind == "renaming":
+    if kind in REPLACES_NOTHING:
         with pytest.raises(CheckpointError, match=r"hdfs dfs -get"):
             replace(path, NEW)
         assert read_bytes(path) == OLD
@@ -144,7 +144,7 @@ def test_a_file_is_removed_with_its_checksums(home: Place) -> None:
 
 def test_checksums_that_a_copy_has_brought_along_do_not_outlive_their_file(home: Place, kind: str) -> None:
     put_all(home, {"offsets/0": OLD, "offsets/.0.crc": crc_of(OLD)})
-    if kind == "renaming":
+    if kind in REPLACES_NOTHING:
         with pytest.raises(CheckpointError):
             replace(home / "offsets" / "0", NEW)
         assert all_in(home) == {"offsets/0": OLD, "offsets/.0.crc": crc_of(OLD)}
@@ -251,18 +251,50 @@ def test_a_disk_without_room_for_the_new_file_leaves_the_old_one_its_checksums(
     assert read_checked(path) == NEW
 
 
-@pytest.mark.lengthy
-def test_objects_that_stand_for_directories_are_no_files(s3: None, tmp_path: Path) -> None:
-    """Hadoop's S3A and consoles make them: their names end with a slash."""
-    home = put_all(fresh("s3", tmp_path), {"offsets/0": OLD})
+@pytest.mark.parametrize("kind", [of_kind("hdfs")], indirect=True)
+def test_who_may_not_write_is_told_so(home: Place) -> None:
+    put_all(home, {"offsets/0": OLD})
+    theirs = place(str(home).replace("//", "//stranger@"))
+    assert read_bytes(theirs / "offsets" / "0") == OLD
+    for act in (write_new, replace):
+        with pytest.raises(
+            CheckpointUnreachable, match=r"Permission denied: user=stranger, access=WRITE[^\n]*; expected"
+        ):
+            act(theirs / "offsets" / ("1" if act is write_new else "0"), NEW)
+    with pytest.raises(CheckpointUnreachable, match=r"Permission denied: user=stranger"):
+        remove(theirs / "offsets" / "0")
+    assert all_in(home) == {"offsets/0": OLD}
+
+
+@pytest.mark.parametrize("kind", [of_kind(kind) for kind in ("s3", "gcs", "abfs")], indirect=True)
+def test_objects_that_stand_for_directories_are_no_files(kind: str, home: Place, tmp_path: Path) -> None:
+    """Hadoop's file systems and consoles make them."""
+    put_all(home, {"offsets/0": OLD})
     assert isinstance(home, RemotePath)
-    bucket, _, key = home.at.partition("/")
-    for name in (f"{key}/", f"{key}/offsets/", f"{key}/commits/"):
-        home.system.fs.call_s3("put_object", Bucket=bucket, Key=name, Body=b"")
+    for name in (home, home / "offsets", home / "commits"):
+        _put_directory(kind, name)
     assert list(batches_of(home)) == [0]
     assert list(look(home)) == [Path("offsets/0")]
+    assert sorted(entry(home).directories()) == ["commits", "offsets"]
     assert entry(home / "commits").names() == []
+    assert is_directory(home)
     assert is_directory(home / "commits")
+    assert not is_directory(home / "offsets" / "0")
     assert written_in(home / "commits") == {}
     copy_checkpoint(home, tmp_path / "copy", {}, look(home), lambda *_: None)
     assert all_in(tmp_path / "copy") == {"offsets/0": OLD}
+
+
+def _put_directory(kind: str, path: RemotePath) -> None:
+    """S3 and GCS know a directory by the slash at the end of its name, Azure by what is said of it."""
+    fs = path.system.fs
+    bucket, _, key = path.at.partition("/")
+    if kind == "s3":
+        fs.call_s3("put_object", Bucket=bucket, Key=f"{key}/", Body=b"")
+    elif kind == "gcs":
+        fs.call("POST", f"{fs._location}/upload/storage/v1/b/{bucket}/o", uploadType="media", name=f"{key}/", data=b"")
+    else:
+        from azure.storage.blob import BlobServiceClient
+
+        with BlobServiceClient.from_connection_string(os.environ["AZURE_STORAGE_CONNECTION_STRING"]) as client:
+            client.get_blob_client(bucket, key).upload_blob(b"", metadata={"hdi_isfolder": "true"})

@@ -17,7 +17,7 @@ from evensplit.checkpoint.files import crc_of, crc_path, numbers_in, read_checke
 from evensplit.checkpoint.places.place import Place, place
 from evensplit.errors import CheckpointError
 from tests.support.checkpoints import checkpoint, contents
-from tests.support.remotes import all_in, fresh
+from tests.support.remotes import SERVED, all_in, fresh, of_kind
 
 pytestmark = pytest.mark.slow
 
@@ -81,7 +81,7 @@ def test_files_on_this_machine(tmp_path: Path) -> None:
     assert begin > KILLS
 
 
-@pytest.mark.parametrize("where", ["local", "s3", "webhdfs"])
+@pytest.mark.parametrize("where", [of_kind(kind) for kind in ("local", *SERVED)])
 def test_copies(where: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if where != "local":
         request.getfixturevalue(where)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import sys
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pytest
+import requests
 
 from evensplit.checkpoint.files import batches_of, is_there, read_bytes, write_new
-from evensplit.checkpoint.places.place import KINDS, Place, RemotePath, System, Writes, place
+from evensplit.checkpoint.places.place import KINDS, Place, RemotePath, System, Writes, place, problem_of
 from evensplit.checkpoint.places.remote import written_ns
 from evensplit.errors import CheckpointError, CheckpointUnreachable
 from tests.support.remotes import put_all
@@ -46,7 +49,9 @@ def test_urls_are_shown_as_they_were_typed() -> None:
     assert str(inner.parent.parent.parent) == str(found)
     assert inner.with_name("2") == found / "sources/0/2"
     assert found / Path() == found
-    assert found.parent.parent == found.parent
+    root = found.parent.parent
+    assert (root.at, root.parent) == ("/", root)
+    assert root / "checkpoints/orders" == found
     put_all(found, {"metadata": b"1"})
     assert read_bytes(place("memory://checkpoints/orders/metadata")) == b"1"
 
@@ -58,6 +63,7 @@ def test_urls_are_shown_as_they_were_typed() -> None:
         ("s3a://bucket/c/", "s3", "bucket/c"),
         ("s3n://bucket/c%20", "s3", "bucket/c%20"),
         ("webhdfs://name-node:9870/c", "webhdfs", "/c"),
+        ("webhdfs://name-node:9870/", "webhdfs", "/"),
         ("swebhdfs://name-node:9870/c", "webhdfs", "/c"),
     ],
 )
@@ -65,6 +71,37 @@ def test_hadoops_urls_are_understood(text: str, protocol: str, at: str) -> None:
     found = place(text)
     assert isinstance(found, RemotePath)
     assert (found.system.kind.protocol, found.at, str(found)) == (protocol, at, text.rstrip("/"))
+
+
+@pytest.mark.parametrize(
+    "url, environment, settings, user",
+    [
+        ("webhdfs://name-node:9870/c", {}, {}, pwd.getpwuid(os.geteuid()).pw_name),
+        ("swebhdfs://name-node:9870/c@d", {"HADOOP_USER_NAME": "etl"}, {}, "etl"),
+        ("webhdfs://me@name-node:9870/c", {"HADOOP_USER_NAME": "etl"}, {}, "me"),
+        ("webhdfs://name-node:9870/c", {"HADOOP_USER_NAME": "etl"}, {"user": "set"}, "set"),
+        ("webhdfs://name-node:9870/c", {"HADOOP_USER_NAME": "etl"}, {"token": "x"}, None),
+    ],
+)
+def test_hdfs_is_told_the_user_that_a_query_would_tell_it(
+    monkeypatch: pytest.MonkeyPatch, url: str, environment: dict[str, str], settings: dict[str, str], user: str | None
+) -> None:
+    monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(fsspec.config.conf, "webhdfs", settings)
+    found = place(url)
+    assert isinstance(found, RemotePath)
+    assert found.system.fs.user == user
+    assert found.system.fs.pars.get("user.name") == user
+
+
+def test_a_user_without_a_name_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 2**31 - 9)
+    found = place("webhdfs://name-node:9870/c")
+    assert isinstance(found, RemotePath)
+    assert found.system.fs.user is None
 
 
 class Recorded(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
@@ -134,6 +171,18 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(CheckpointUnreachable, match=rf"expected the library fsspec.*\[remote\]'{package}\n"):
             place(url)
     assert place("file:/x") == Path("/x")
+
+
+def test_hdfs_is_quoted_where_a_data_node_refuses() -> None:
+    answer = requests.Response()
+    answer.status_code = 403
+    answer._content = (
+        b'{"RemoteException": {"message": "Permission denied: user=etl, access=WRITE\\n\\tat org.apache"}}'
+    )
+    error = requests.HTTPError("403 Client Error: Forbidden for url: http://data-node:9864/x", response=answer)
+    assert problem_of(error) == "Permission denied: user=etl, access=WRITE"
+    answer._content = b"<html>Forbidden</html>"
+    assert problem_of(error) == "403 Client Error: Forbidden for url: http://data-node:9864/x"
 
 
 class Broken:

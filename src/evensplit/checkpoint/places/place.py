@@ -7,6 +7,8 @@ stands.
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,6 +16,7 @@ from enum import Enum, auto
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
+from urllib.parse import urlsplit
 
 from evensplit.errors import CheckpointError, CheckpointUnreachable
 from evensplit.http.urls import shown_url
@@ -110,7 +113,12 @@ class RemotePath:
     def __truediv__(self, name: str | PurePath) -> RemotePath:
         if str(name) == ".":
             return self
-        return replace(self, url=f"{self.url}/{name}", at=f"{self.at}/{name}")
+        return replace(self, url=f"{self.url}/{name}", at=f"{self.inside}{name}")
+
+    @property
+    def inside(self) -> str:
+        """What the names of all that is in it begin with, as fsspec calls them."""
+        return f"{self.at.rstrip('/')}/"
 
     @property
     def name(self) -> str:
@@ -120,8 +128,10 @@ class RemotePath:
     @property
     def parent(self) -> RemotePath:
         """What it is in; itself if that is the root."""
-        above = self.at.rpartition("/")[0]
-        return replace(self, url=self.url.rpartition("/")[0], at=above) if above else self
+        above, slash, name = self.at.rpartition("/")
+        # Buckets are in nothing; file systems with directories have a root.
+        above = above or slash
+        return replace(self, url=self.url.rpartition("/")[0], at=above) if above and name else self
 
     def with_name(self, name: str) -> RemotePath:
         """What is beside it under another name."""
@@ -163,7 +173,7 @@ def place(text: str) -> Place:
     if not rest.strip("/"):
         raise CheckpointError(f"{text} names no directory; expected a query's checkpointLocation")
     fs, at = _open(f"{kind.protocol}:{rest.rstrip('/')}", scheme, kind, text)
-    return RemotePath(text.rstrip("/"), at.rstrip("/"), System(fs, kind))
+    return RemotePath(text.rstrip("/"), at.rstrip("/") or "/", System(fs, kind))
 
 
 def _open(url: str, scheme: str, kind: Kind, text: str) -> tuple[Any, str]:
@@ -177,7 +187,11 @@ def _open(url: str, scheme: str, kind: Kind, text: str) -> tuple[Any, str]:
             f"Run {EXTRA}{_and(kind)}"
         ) from None
     options: dict[str, Any] = {"use_https": True} if scheme == "swebhdfs" else {}
-    if kind is _S3 and "config_kwargs" not in fsspec.config.conf.get("s3", {}):
+    # fsspec's own settings have precedence.
+    settings = fsspec.config.conf.get(kind.protocol, {})
+    if kind is _WEB_HDFS and urlsplit(url).username is None and not {"kerberos", "token", "user"} & set(settings):
+        options |= _hadoop_user()
+    if kind is _S3 and "config_kwargs" not in settings:
         waits = {"connect_timeout": CONNECT_S, "read_timeout": ANSWER_S, "retries": {"max_attempts": ATTEMPTS}}
         options["config_kwargs"] = waits
         # With more, s3fs asks how long each file is before it reads it. Several files are read at once here.
@@ -201,6 +215,15 @@ def _open(url: str, scheme: str, kind: Kind, text: str) -> tuple[Any, str]:
     return fs, str(at)
 
 
+def _hadoop_user() -> Mapping[str, str]:
+    """Who Hadoop's client says that it is, where nobody asks for proof. Who says nothing is taken for `dr.who`."""
+    try:
+        return {"user": os.environ.get("HADOOP_USER_NAME") or pwd.getpwuid(os.geteuid()).pw_name}
+    except KeyError:
+        # Containers have users without names.
+        return {}
+
+
 def _and(kind: Kind) -> str:
     return f" {kind.package}" if kind.package not in ("", "fsspec", "pyarrow") else ""
 
@@ -211,7 +234,17 @@ _PROBLEM_CHARACTERS = 300
 
 def problem_of(error: Exception) -> str:
     """What a library of a file system says, in one line without what may be secret in it."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join((_said_by_hdfs(error) or str(error)).split()) or type(error).__name__
     text = re.sub(r"[A-Za-z][\w+.-]*://\S+", lambda url: shown_url(url[0]), text)
     text = _SECRET.sub(r"\1…", text)
     return text if len(text) <= _PROBLEM_CHARACTERS else f"{text[:_PROBLEM_CHARACTERS]}…"
+
+
+def _said_by_hdfs(error: Exception) -> str:
+    """The sentence in an answer of a data node, of which fsspec tells the number alone; empty if there is none."""
+    answer: Any = getattr(error, "response", None)
+    try:
+        # Java's stack follows.
+        return str(answer.json()["RemoteException"]["message"]).partition("\n")[0]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ""

@@ -59,10 +59,10 @@ class RemoteEntry:
             return bytes(self.fs.cat_file(self.at))
 
     def names(self) -> Sequence[str]:
-        return [name for name, _ in self._listed()]
+        return list(self._listed())
 
     def directories(self) -> Sequence[str]:
-        return [name for name, kind in self._listed() if kind == "directory"]
+        return [name for name, kind in self._listed().items() if kind == "directory"]
 
     def create(self, data: bytes) -> None:
         """As in `Entry`.
@@ -126,27 +126,32 @@ class RemoteEntry:
     def delete(self) -> None:
         self.check_writable()
         with said_of(self.path), suppress(FileNotFoundError):
-            self.fs.rm_file(self.at)
+            try:
+                self.fs.rm_file(self.at)
+            except OSError as error:
+                # libhdfs does not say that there is nothing.
+                if isinstance(error, FileNotFoundError) or self.is_there():
+                    raise
 
     def files(self) -> Mapping[Path, Mapping[str, Any]]:
         """What fsspec says of each file below this directory, by its path in it. One listing on object stores."""
         with said_of(self.path):
             self.fs.invalidate_cache()
             found = self.fs.find(self.at, detail=True)
-        below = f"{self.at}/"
+        below = self.path.inside
         return {
             Path(name.removeprefix(below)): info
             for name, info in found.items()
             if name.startswith(below) and not name.endswith("/") and info["type"] != "directory"
         }
 
-    def _listed(self) -> list[tuple[str, str]]:
-        """Name and type of each that is in it."""
+    def _listed(self) -> Mapping[str, str]:
+        """Name -> type of each that is in it. Azure names a directory twice if a blob stands for it."""
         with said_of(self.path):
             self.fs.invalidate_cache()
             listed = [(str(one["name"]).rstrip("/"), str(one["type"])) for one in self.fs.ls(self.at, detail=True)]
         # Consoles leave an object with the name of the directory itself.
-        return [(name.rpartition("/")[2], kind) for name, kind in listed if name != self.at]
+        return {name.rpartition("/")[2]: kind for name, kind in listed if name != self.at}
 
     def _type(self) -> str | None:
         try:
