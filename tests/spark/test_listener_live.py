@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -218,3 +220,31 @@ def test_under_connect_the_same_is_heard_and_a_program_ends_that_does_not_stop_i
     assert (found["name"], found["offsets"], found["spread"]) == ("counts", 40, 0)
     assert found["evenness"][0]["even"]
     assert found["clusters"][0]["lag"] == {"sum": 0, "max": 0, "unknown": 0}
+
+
+WITHOUT_STOP = """
+import sys
+from pyspark.sql import SparkSession
+import evensplit
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+evensplit.register(spark)
+frame = spark.readStream.format("evensplit").option("kafka.bootstrap.servers", sys.argv[1])
+query = (
+    frame.option("subscribe", sys.argv[2]).option("startingOffsets", "earliest").load().writeStream.format("noop")
+    .option("checkpointLocation", sys.argv[3]).trigger(availableNow=True).start()
+)
+query.awaitTermination()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_a_program_that_ends_without_stop_logs_no_error(east: LocalKafka, topic: str, tmp_path: Path) -> None:
+    """Spark tells of the end of a query when the program may be over already."""
+    east.create_topic(topic, partitions=1)
+    numbers(east.bootstrap_servers, topic, range(10), partitions=1)
+    command = [sys.executable, "-c", WITHOUT_STOP, east.bootstrap_servers, topic, str(tmp_path / "checkpoint")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    assert (done.returncode, [line for line in done.stderr.splitlines() if " ERROR " in line]) == (0, [])

@@ -283,7 +283,7 @@ def _change(known: Split | None, split: Split | None, reason: str) -> list[str]:
     if split.removed_at_ms is not None and known.removed_at_ms is None:
         said.append(f"was retained at {split.position}: it is no longer read")
     if split.removed_at_ms is None and known.removed_at_ms is not None:
-        said.append(f"returned, and continues at {split.position}")
+        said.append("returned" if known.position is None or anew else f"returned, and continues at {known.position}")
     if split.finished and not known.finished:
         said.append(f"was finished at {split.position}: read to its end")
     elif split.owner is not None and known.owner is None:

@@ -6,6 +6,7 @@ is read from an event, or loaded, before it is asked for.
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import logging
 import threading
@@ -42,6 +43,10 @@ QUERIES_MAX = 100
 
 ENDED_MAX = 20
 """Of how many that have ended. At 10,000 partitions, each takes 30 MB."""
+
+
+TOLD_WITHIN_S = 2.0
+"""How long a process that ends waits at most to hear that its queries have ended."""
 
 
 class Heard(NamedTuple):
@@ -100,6 +105,8 @@ class DeferredListener(StreamingQueryListener):
         self._explains_at_once = False
         self._catches_up = False
         self._in_jvm: Any = None
+        self._running: set[str] = set()
+        self._ended = threading.Condition()
 
     def add_to(self, spark: SparkSession, refused: Callable[[], None]) -> None:
         """Begin to add it to a session. If Spark refuses it, that is logged, and `refused` is called.
@@ -115,9 +122,25 @@ class DeferredListener(StreamingQueryListener):
             except Exception as error:
                 log.warning("no batch can be explained, since Spark refused the listener: %s", error)
                 refused()
+                return
+            if getattr(spark, "_sc", None) is not None:
+                atexit.register(self._remove_from, spark)
 
         self._adding = threading.Thread(target=add, name="evensplit-listen", daemon=True)
         self._adding.start()
+
+    def _remove_from(self, spark: SparkSession) -> None:
+        """End before the process does: Spark logs an error with a stack for each event that nobody takes any more.
+
+        That a query has ended is told a moment after `awaitTermination` has returned, so that is waited for.
+        """
+        try:
+            active = {str(query.id) for query in spark.streams.active}
+            with self._ended:
+                self._ended.wait_for(lambda: self._running <= active, timeout=TOLD_WITHIN_S)
+            spark.streams.removeListener(self)
+        except Exception as error:
+            log.debug("the session has ended before its listener: %s", error)
 
     def wait(self) -> None:
         """Wait until the session has it, so that no batch is missed from now on."""
@@ -153,6 +176,9 @@ class DeferredListener(StreamingQueryListener):
     def hear(self, kind: str, query: str, event: Any) -> None:
         """Keep an event of the query with this id, or explain it if somebody watches. Never raises."""
         at_ms = round(time.time() * 1000)
+        if kind == STARTED:
+            with self._ended:
+                self._running.add(query)
         with self._lock:
             one, at_once = Heard(next(self._numbers), kind, at_ms, event), self._explains_at_once
             if not at_once:
@@ -161,6 +187,10 @@ class DeferredListener(StreamingQueryListener):
             self._explain(one)
         elif kind == TERMINATED:
             self._read_all(query)
+        if kind == TERMINATED:
+            with self._ended:
+                self._running.discard(query)
+                self._ended.notify_all()
 
     def catch_up(self) -> None:
         """Explain all that has been heard. Whoever is told of it may ask for more."""
