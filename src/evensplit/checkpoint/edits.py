@@ -35,16 +35,14 @@ from evensplit.checkpoint.offset_file import object_in
 from evensplit.checkpoint.places.place import Place
 from evensplit.checkpoint.stands import cluster_of, start_of, states_of
 from evensplit.core.json_text import parse_json
+from evensplit.core.repair.advice import Edited, on_copy, on_done
 from evensplit.core.repair.edit import OpenBatch, open_batch
-from evensplit.core.repair.places import not_read_again
 from evensplit.core.repair.records import Record, digest, made_by
 from evensplit.core.state.codec import encode
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import CheckpointCorrupt, CheckpointError, CheckpointForeign, EditRefused
 
 DIRECTORY = "evensplit-edits"
-RANGES_MAX = 10
-"""Of more ranges that a sentence would name, the rest are counted."""
 _WATERMARK, _TIME = "batchWatermarkMs", "batchTimestampMs"
 
 
@@ -183,72 +181,37 @@ def write_edit(checkpoint: Checkpoint, seen: Seen, data: bytes, line: str, now_m
 def last_edit(checkpoint: Checkpoint) -> Record:
     """The edit that can be taken back: the last one, if no query has done its batch.
 
-    Raises EditRefused if there is none, or it made the checkpoint a copy: `evensplit audit` has to know it as one.
+    Raises EditRefused, with what helps instead, if there is none, or it made the checkpoint a copy: what is undone is
+    then the copy itself, which is removed.
     """
     if checkpoint.replays and (edits := edits_of_newest(checkpoint)):
         if edits[0].stays:
             raise EditRefused(
-                f"the last edit, `{edits[0].line}`, is that {checkpoint.path} was made: {_be_rid_of(checkpoint)}"
+                f"the last edit, `{edits[0].line}`, is that {checkpoint.path} was made: "
+                f"{on_copy(checkpoint.path, edits[0], begun=False)}"
             )
         return edits[0]
     newest = checkpoint.newest.number
     kept = {batch.number: batch.text for batch in checkpoint.batches}
     for record in takewhile(lambda record: record.batch >= min(kept), _records(checkpoint.path)):
         if record.batch in kept and digest(kept[record.batch].data) == record.after:
+            done = _edits_of(checkpoint, record.batch, kept[record.batch].data)
             raise EditRefused(
                 f"the last edit, `{record.line}`, is in batch {record.batch}, and a query has gone on from it: its "
                 f"last batch is {newest}{'' if checkpoint.replays else ', which is done'}. Expected a checkpoint as "
-                f"the edit left it. {_advice(checkpoint, record)}"
+                f"the edit left it. {on_done(checkpoint.path, done, [*_since(checkpoint, record)])}"
             )
     raise EditRefused(f"{checkpoint.path} has no edit that could be taken back: its last batch is of a query")
 
 
-def _advice(checkpoint: Checkpoint, record: Record) -> str:
-    """What helps against an edit that a query has done."""
-    path = checkpoint.path
-    command, *said = record.said or [""]
-    if command == "rewind":
-        return "; ".join(("What was read again has been read, and cannot be taken back", *_rest(checkpoint, record)))
-    if command == "drop":
-        return (
-            "What was dropped is forgotten: what the options of the query name of it is new, and read from its first "
-            "offset"
-        )
-    if command == "rename-cluster":
-        return f"`evensplit rename-cluster {path} {' '.join(reversed(said))}` gives the cluster its former id"
-    if command == "fork":
-        return _be_rid_of(checkpoint)
-    if record.batch and record.batch - 1 not in [batch.number for batch in checkpoint.batches]:
-        return f"Where batch {record.batch} began is not known any more: rewind to offsets or a time"
-    return (
-        f"`evensplit rewind {path} --to batch:{record.batch}` goes back to where that batch began, and so before what "
-        "was left out"
-    )
-
-
-def _be_rid_of(checkpoint: Checkpoint) -> str:
-    return (
-        f"{checkpoint.path} is a copy, and stays one. To be rid of it, stop its query and remove it; the original is "
-        "as it was"
-    )
-
-
-def _rest(checkpoint: Checkpoint, record: Record) -> Iterator[str]:
-    """Commands by which what `record`, a rewind, went back over and no batch has read since is left out."""
+def _since(checkpoint: Checkpoint, record: Record) -> Iterator[Edited]:
+    """Each source since the batch of `record`."""
     place = next(at for at, batch in enumerate(checkpoint.batches) if batch.number == record.batch)
     for source, batch in open_batches(checkpoint).items():
         states = states_of(checkpoint, source, cluster_of(checkpoint, source))
+        chosen = [f"--source {line}" for line in lines_of(checkpoint, source)]
         ends = [states[at] for at in sorted(states) if at >= place]
-        made = [edit for edit in ends[0].edits if (edit.line, edit.at_ms) == (record.line, record.at_ms)]
-        parts = not_read_again([jump for edit in made for jump in edit.jumps], ends, batch)
-        if parts:
-            said = [f"{key}:{begin}-{end - 1}" for key, begin, end in parts[:RANGES_MAX]]
-            if len(checkpoint.newest.ours) > 1:
-                said.extend(f"--source {line}" for line in lines_of(checkpoint, source))
-            more = f", … {len(parts)} partitions in all" if len(parts) > RANGES_MAX else ""
-            yield (
-                f"what is not read again yet can be left out: `evensplit skip {checkpoint.path} {' '.join(said)}`{more}"
-            )
+        yield Edited(tuple(chosen) if len(checkpoint.newest.ours) > 1 else (), ends, batch)
 
 
 def undo_edit(checkpoint: Checkpoint, seen: Seen, record: Record) -> None:
@@ -278,9 +241,13 @@ def without_own(checkpoint: Checkpoint, seen: Seen, *, edited: bool) -> Seen:
 
 def edits_of_newest(checkpoint: Checkpoint) -> list[Record]:
     """The edits that made the newest offset file what it is, the last one first."""
-    newest = checkpoint.newest
-    last = list(takewhile(lambda record: record.batch >= newest.number, _records(checkpoint.path)))
-    return made_by(last[::-1], newest.number, newest.text.data)
+    return _edits_of(checkpoint, checkpoint.newest.number, checkpoint.newest.text.data)
+
+
+def _edits_of(checkpoint: Checkpoint, number: int, data: bytes) -> list[Record]:
+    """The same of batch `number`, whose offset file is `data`."""
+    last = list(takewhile(lambda record: record.batch >= number, _records(checkpoint.path)))
+    return made_by(last[::-1], number, data)
 
 
 def _records(path: Place, *, oldest_first: bool = False) -> Iterator[Record]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -199,8 +200,6 @@ def test_of_two_edits_at_once_one_is_refused(tmp_path: Path, monkeypatch: pytest
 ADVICE = {
     "rewind --to 5": "What was read again has been read, and cannot be taken back; what is not read again yet can be "
     "left out: `evensplit skip {place} default/orders/0:5-29`",
-    "skip orders/0:30-39": "`evensplit rewind {place} --to batch:3` goes back to where that batch began, and so before "
-    "what was left out",
     "drop default/orders/0": "What was dropped is forgotten: what the options of the query name of it is new, and read "
     "from its first offset",
     "rename-cluster default east": "`evensplit rename-cluster {place} east default` gives the cluster its former id",
@@ -220,14 +219,17 @@ def test_an_edit_that_a_query_has_done_is_not_taken_back(tmp_path: Path, line: s
     assert str(refused.value).endswith(f". {ADVICE[line].format(place=place)}")
 
 
-def test_no_batch_is_advised_whose_begin_is_not_known_any_more(tmp_path: Path) -> None:
+def test_what_was_left_out_is_known_without_the_batch_before(tmp_path: Path) -> None:
     place = ours(tmp_path / "x")
-    edit(place, line="evensplit skip orders/0:30-39")
-    files = contents(place)
-    put(place / "offsets" / "4", files["offsets/3"] + b"\n")
+    seen, found = look(place), read_checkpoint(place)
+    told = Told("skip", "orders/0:33-39", NOW_MS)
+    after = skip(open_batches(found)["0"], [Range(KEY, 33, 40)], told)
+    write_edit(found, seen, offset_text(found, {"0": after}, NOW_MS), told.edit().line, NOW_MS)
+    put(place / "offsets" / "4", contents(place)["offsets/3"] + b"\n")
     put(place / "commits" / "4", b"v1\n{}")
     (place / "offsets" / "2").unlink()
-    with pytest.raises(EditRefused, match=r"Where batch 3 began is not known any more: rewind to offsets or a time"):
+    advice = re.escape(f"""`evensplit rewind {place} --to '{{"orders":{{"0":33}}}}'` goes back to what was left out""")
+    with pytest.raises(EditRefused, match=advice):
         last_edit(read_checkpoint(place))
 
 

@@ -14,7 +14,7 @@ from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import BatchOpened
 from evensplit.core.model import Cluster, ClusterState, Held, Lifecycle, Range, Split, SplitId, Topic
 from evensplit.core.repair.edit import OpenBatch, Told, drop, note, open_batch, rename_cluster, rewind, skip
-from evensplit.core.repair.proof import check_edit, consequences, edits_made
+from evensplit.core.repair.proof import check_edit, consequences
 from evensplit.core.state.codec import decode, encode, same
 from evensplit.core.state.edits import Edit, Jump, pieces
 from evensplit.core.state.state import EnumeratorState
@@ -144,50 +144,6 @@ def test_two_skips_of_one_range_are_one() -> None:
     once = skip(OPEN, [Range(A, 110, 120)], TOLD)
     after = skip(OpenBatch(START, once, False), [Range(A, 105, 130)], TOLD)
     assert [one[1:] for one in ranges(OPEN, after) if one.split == A] == [(100, 105), (130, 200)]
-
-
-def test_several_ranges_are_left_out_at_once() -> None:
-    told = Told("skip", "three ranges", 1)
-    after = skip(DONE, [Range(C, 9, 11), Range(A, 230, 240), Range(A, 210, 215)], told)
-    assert ranges(DONE, after) == [Range(A, 200, 210), Range(A, 215, 230)]
-    assert (after.splits[A].position, after.splits[C].position) == (240, 11)
-    assert [edit.jumps for edit in after.edits] == [(Jump(A, 210, 215), Jump(C, 9, 11)), (Jump(A, 230, 240),)]
-    assert {edit.line for edit in after.edits} == {"evensplit skip three ranges"}
-    assert check_edit(DONE, after) == ()
-    assert decode(encode(after)) == after
-    assert [(one.split, one.never, one.now, one.before, one.after) for one in consequences(DONE, after)] == [
-        (A, 15, 25, 200, 240),
-        (C, 2, 0, 9, 11),
-    ]
-    assert edits_made(DONE, after) == after.edits
-
-
-def test_ranges_that_meet_are_one() -> None:
-    after = skip(OPEN, [Range(A, 195, 200), Range(A, 200, 220), Range(A, 120, 130), Range(A, 125, 127)], TOLD)
-    assert [one[1:] for one in ranges(OPEN, after) if one.split == A] == [(100, 120), (130, 195)]
-    assert [edit.jumps for edit in after.edits] == [(Jump(A, 120, 130),), (Jump(A, 195, 220),)]
-    assert after.splits[A].epoch is None
-    assert check_edit(OPEN, after) == ()
-
-
-def test_many_ranges_take_no_longer_than_they_are_many() -> None:
-    """The parts that are left of a batch doubled with each range, empty ones among them."""
-    after = skip(DONE, [Range(A, offset, offset + 1) for offset in range(201, 401, 2)], TOLD)
-    assert len(ranges(DONE, after)) == 100
-    assert check_edit(DONE, after) == ()
-
-
-def test_one_range_that_cannot_be_skipped_refuses_all() -> None:
-    with pytest.raises(EditRefused, match="offset 150 was read by an earlier batch"):
-        skip(DONE, [Range(A, 210, 215), Range(A, 150, 151)], TOLD)
-    with pytest.raises(EditRefused, match="would have to read what is unread before offset 250"):
-        skip(OPEN, [Range(A, 190, 220), Range(A, 250, 260)], TOLD)
-
-
-def test_a_second_skip_behind_the_first_is_told_to_come_with_it() -> None:
-    once = skip(DONE, [Range(A, 210, 215)], Told("skip", "east/orders/0:210-214", 1))
-    with pytest.raises(EditRefused, match="there only by `evensplit skip east/orders/0:210-214`, take that back with"):
-        skip(OpenBatch(END, once, False), [Range(A, 230, 240)], TOLD)
 
 
 def test_drop_forgets_and_reads_nothing_of_it() -> None:

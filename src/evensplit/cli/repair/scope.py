@@ -37,12 +37,15 @@ class Scope:
 
     def without_cluster(self, states: Sequence[EnumeratorState]) -> list[Readable]:
         """What it may be in `states` if no cluster was said, by cluster."""
-        found: set[Readable] = set()
-        for key in (key for state in states for key in state.splits if key.topic == self.topic):
-            if self.partition is None:
-                found.add(Topic(key.cluster, key.topic))
-            elif self.partition == key.partition:
-                found.add(key)
+        found: set[Readable]
+        if self.topic is None:
+            return []
+        if self.partition is None:
+            keys = (key for state in states for key in state.splits)
+            found = {Topic(key.cluster, key.topic) for key in keys if key.topic == self.topic}
+        else:
+            places = [(state, SplitId(name, self.topic, self.partition)) for state in states for name in state.clusters]
+            found = {key for state, key in places if key in state.splits}
         return sorted(found, key=scope_text)
 
 

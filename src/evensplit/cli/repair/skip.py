@@ -23,9 +23,9 @@ from evensplit.cli.repair.carry_out import (
 from evensplit.cli.repair.scope import Scope, meant, parse_partition
 from evensplit.cli.repair.skipped_logs import Log, ask, notes_on
 from evensplit.cli.usage import ending
-from evensplit.core.model import Range, SplitId
+from evensplit.core.model import Range, Split, SplitId
 from evensplit.core.repair.edit import OpenBatch, skip
-from evensplit.core.repair.places import check_in_log, unread
+from evensplit.core.repair.places import check_in_log, firsts_unread, unread
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted, plain, some
 from evensplit.errors import EditRefused
@@ -120,7 +120,8 @@ def skip_command(
         if source not in found:
             return None
         logs = ask(batch, _beyond(batch, found[source]), places.get(source), settings[source])
-        ranges = [_range(outcome, batch, key, one, logs) for key, one in found[source]]
+        begins = firsts_unread(batch)
+        ranges = [_range(outcome, batch.end.splits[key], begins[key], one, logs.get(key)) for key, one in found[source]]
         after = skip(batch, ranges, outcome.told)
         outcome.notes.extend(notes_on(batch, after, logs))
         return after
@@ -181,16 +182,18 @@ def _beyond(batch: OpenBatch, parts: Iterable[_Part]) -> list[SplitId]:
     )
 
 
-def _range(outcome: Outcome, batch: OpenBatch, key: SplitId, one: _Asked, logs: Mapping[SplitId, Log | str]) -> Range:
-    """What `one` comes to. Raises EditRefused where the log does not have it, click.ClickException if it is unknown."""
-    log = logs.get(key)
+def _range(outcome: Outcome, split: Split, begin: int, one: _Asked, log: Log | str | None) -> Range:
+    """What `one` comes to in `split`, of which `begin` is unread.
+
+    Raises EditRefused where the log does not have it, click.ClickException if that is unknown.
+    """
     if one.first is None or one.last is None:
         if not isinstance(log, Log):
             raise click.ClickException(plain(f"{log}"))
-        return Range(key, *unread(batch, key, log.end))
-    found = Range(key, one.first, one.last + 1)
-    if isinstance(log, Log) and found.end > (batch.end.splits[key].position or 0):
-        check_in_log(key, found.end, log.end)
+        return Range(split.id, *unread(split, begin, log.end))
+    found = Range(split.id, one.first, one.last + 1)
+    if isinstance(log, Log) and found.end > (split.position or 0):
+        check_in_log(split.id, found.end, log.end)
     elif isinstance(log, str):
         outcome.notes.append(
             f"It is not known whether the log goes so far: {log}. If it ends before, the query takes that for a loss"

@@ -12,7 +12,7 @@ from evensplit.cli.live.known_logs import ask_known, created_anew
 from evensplit.cli.live.log_ends import connected, settings_of
 from evensplit.core.model import SplitId
 from evensplit.core.repair.edit import OpenBatch
-from evensplit.core.repair.places import first_unread
+from evensplit.core.repair.places import firsts_unread
 from evensplit.core.repair.proof import edits_made
 from evensplit.core.state.edits import jumps_of
 from evensplit.core.state.offset_strategies import LATEST
@@ -84,8 +84,9 @@ def _of_cluster(
 def notes_on(batch: OpenBatch, after: EnumeratorState, logs: Mapping[SplitId, Log | str]) -> list[str]:
     """What `logs` have to say of a batch that ends at `after`, which leaves out what it says."""
     notes: list[str] = []
+    begins = firsts_unread(batch)
     for key, jumps in jumps_of(edits_made(batch, after)).items():
-        begin, log = first_unread(batch, key), logs.get(key)
+        begin, log = begins[key], logs.get(key)
         if not isinstance(log, Log):
             continue
         for _, first, to in jumps:

@@ -31,7 +31,8 @@ def undo(checkpoint: Place, yes: bool, assume_stopped: bool, form: str) -> None:
 
     CHECKPOINT, the checkpointLocation of a query that has ended, becomes what it was before the last `rewind`, `skip`,
     `rename-cluster` or `drop`, byte for byte, if no query has run on it since. Called again, it takes back the edit
-    before that. That a checkpoint is a copy, made by `fork`, is not taken back: remove the copy.
+    before that. That a checkpoint is a copy, made by `fork`, is not taken back. The refusal says what to do instead, as
+    for an edit that a query has done.
     """
     seen = look(checkpoint)
     found = read_checkpoint(checkpoint)

@@ -8,7 +8,7 @@ sinks know what they have already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, zip_longest
 from operator import attrgetter
@@ -26,6 +26,8 @@ from evensplit.core.text import some
 from evensplit.errors import EditRefused
 
 NAMED_MAX = 5
+RANGES_MAX = 100
+"""So many ranges of one partition can be skipped at once: each is an edit of its own in the state of the query."""
 LATER = "let the query do it first, and skip then"
 SKIP = "skip"
 
@@ -109,26 +111,34 @@ def skip(batch: OpenBatch, ranges: Iterable[Range], told: Told) -> EnumeratorSta
     What is before one of them and unread is read by the batch itself, which ends behind the last one of each split. An
     edit has one jump of each split at most, so there are as many edits as one split has ranges, all of one command.
 
-    Raises EditRefused for a split that is not read, or offsets that were read already.
+    Raises EditRefused for a split that is not read, offsets that were read already, and more than RANGES_MAX ranges.
     """
     change, read = Transaction(batch.end), offsets_by_split(batch_ranges(batch.start, batch.end))
-    jumps: dict[SplitId, list[Jump]] = {}
-    for split, of in groupby(_joined(batch, ranges), key=attrgetter("split")):
-        found, jumps[split] = batch.end.splits[split], [Jump(*one) for one in of]
+    wanted = {
+        split: [Jump(*one) for one in of] for split, of in groupby(_joined(batch, ranges), key=attrgetter("split"))
+    }
+    begins = beginnings(batch.start, batch.end, wanted)
+    for split, jumps in wanted.items():
+        found = batch.end.splits[split]
+        if len(jumps) > RANGES_MAX:
+            raise EditRefused(
+                f"partition {split}: {len(jumps):,} ranges are to be skipped at once; expected {RANGES_MAX} at most, "
+                "since each is kept in the state of the query. Skip the first ones, let the query do that, and skip "
+                "the next ones then; or join ranges, with what is between them"
+            )
         if found.position is None or not (found.active or (found.finished and split in read)):
             raise EditRefused(
                 f"partition {split} is {found.lifecycle}: nothing is read of it, so there is nothing to skip"
             )
         position = found.position
-        begin = min(beginnings(batch.start, batch.end, [split])[split], position)
-        for jump in jumps[split]:
+        begin = min(begins[split], position)
+        for jump in jumps:
             _check_skip(batch, found, jump, begin, position)
             position = max(position, jump.to)
         change.put(found._replace(position=position, epoch=found.epoch if position == found.position else None))
-    rounds = zip_longest(*jumps.values())
-    after = _edited(batch, change, *(told.edit(one for one in some if one is not None) for some in rounds))
-    for split in jumps:
-        _check_once(batch, after, split)
+    rounds = zip_longest(*wanted.values())
+    after = _edited(batch, change, *(told.edit(one for one in ones if one is not None) for ones in rounds))
+    _check_once(batch, after, wanted)
     return after
 
 
@@ -152,7 +162,12 @@ def _joined(batch: OpenBatch, ranges: Iterable[Range]) -> list[Range]:
 
 
 def _check_skip(batch: OpenBatch, found: Split, jump: Jump, begin: int, position: int) -> None:
-    """Raise EditRefused if a range cannot be left out. `begin`: where the batch begins, `position`: where it ends."""
+    """Raise EditRefused if a range cannot be left out.
+
+    Args:
+        begin: where the batch begins.
+        position: where it ends, with the ranges before.
+    """
     split, first, to = jump
     if first < begin:
         raise EditRefused(
@@ -160,9 +175,10 @@ def _check_skip(batch: OpenBatch, found: Split, jump: Jump, begin: int, position
             f"from {begin} on, which is the next one to be read"
         )
     if not batch.is_new and first > position:
+        beyond = f", and what is left out goes on to {position - 1}" if position != found.position else ""
         raise EditRefused(
-            f"partition {split}: the batch that is not done ends at offset {position}. It would have to read "
-            f"what is unread before offset {first}, and a sink that has had it already would not take more. "
+            f"partition {split}: the batch that is not done ends at offset {found.position}{beyond}. It would have "
+            f"to read what is unread before offset {first}, and a sink that has had it already would not take more. "
             f"{_cure(batch.end.edits, split)}"
         )
     if found.stop is not None and to > found.stop:
@@ -252,6 +268,8 @@ def may_go_back(state: EnumeratorState, split: Split) -> bool:
 
 def is_known(state: EnumeratorState, scope: Readable) -> bool:
     """Whether there is anything in `scope`."""
+    if isinstance(scope, SplitId):
+        return scope in state.splits
     return (isinstance(scope, Cluster) and scope.id in state.clusters) or any(
         scope in scopes(key) for key in state.splits
     )
@@ -283,11 +301,11 @@ def _goes_back(edit: Edit, split: SplitId) -> bool:
     return jump is not None and jump.to < jump.at
 
 
-def _check_once(batch: OpenBatch, after: EnumeratorState, split: SplitId) -> None:
-    """Raise EditRefused if the batch would read an offset of `split` twice."""
-    parts = [part for part in batch_ranges(batch.start, after) if part.split == split]
-    for one, other in pairwise(parts):
-        if other.start < one.end:
+def _check_once(batch: OpenBatch, after: EnumeratorState, splits: Container[SplitId]) -> None:
+    """Raise EditRefused if the batch would read an offset of one of `splits` twice."""
+    for one, other in pairwise(batch_ranges(batch.start, after)):
+        split = one.split
+        if split == other.split and split in splits and other.start < one.end:
             raise EditRefused(
                 f"partition {split}: the batch reads offset {other.start} already, before it goes back; let the query "
                 "run once first, and skip then"

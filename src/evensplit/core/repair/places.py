@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from evensplit.core.batch.plan import batch_ranges, beginnings
@@ -57,39 +57,57 @@ def _is_new(former: Split | None, split: Split) -> bool:
     return former is None or former.position is None or former.is_other(split.topic_id)
 
 
-def first_unread(batch: OpenBatch, key: SplitId) -> int:
-    """The first offset of a known split that no batch before `batch` was to read."""
-    position = batch.end.splits[key].position or 0
-    return min([position, *(part.start for part in batch_ranges(batch.start, batch.end) if part.split == key)])
+def firsts_unread(batch: OpenBatch) -> dict[SplitId, int]:
+    """The first offset of each split that no batch before `batch` was to read."""
+    found = {key: split.position or 0 for key, split in batch.end.splits.items()}
+    for part in batch_ranges(batch.start, batch.end):
+        found[part.split] = min(found[part.split], part.start)
+    return found
 
 
-def not_read_again(back: Sequence[Jump], ends: Sequence[EnumeratorState], batch: OpenBatch) -> list[Range]:
-    """What of `back`, by which partitions went back, no batch before `batch` has read again.
+def not_read_again(jumps: Iterable[Jump], ends: Sequence[EnumeratorState], batch: OpenBatch) -> list[Range]:
+    """What `jumps` went back over and no batch before `batch` has read again. `ends`: as for `still`."""
+    begins = firsts_unread(batch)
+    found = [
+        Range(key, max(to, begins[key]), at)
+        for key, at, to in still(jumps, ends, batch)
+        if to < at and batch.end.splits[key].active
+    ]
+    return [one for one in found if one.start < one.end]
 
-    `ends`: where batches ended, from the one that they went back in to the last one.
+
+def left_out(jumps: Iterable[Jump], ends: Sequence[EnumeratorState], batch: OpenBatch) -> dict[SplitId, int]:
+    """The first offset of each split that `jumps` have left out, and that may go back. `ends`: as for `still`."""
+    found: dict[SplitId, int] = {}
+    for key, at, to in still(jumps, ends, batch):
+        if at < to and may_go_back(batch.end, batch.end.splits[key]):
+            found[key] = min(at, found.get(key, at))
+    return found
+
+
+def still(jumps: Iterable[Jump], ends: Sequence[EnumeratorState], batch: OpenBatch) -> list[Jump]:
+    """Those of `jumps` whose topics are there as they were, by the names in `batch`.
+
+    `ends`: where batches ended, from the one that they were made in to the last one.
     """
-    found: list[Range] = []
+    found: list[Jump] = []
     made, names = ends[0], {name: name for name in ends[0].clusters}
     for before, after in pairwise((*ends, batch.end)):
         renamed = renamed_between(before, after)
         names = {former: renamed.get(name, name) for former, name in names.items()}
-    for former, at, to in back:
+    for former, at, to in jumps:
         key = former._replace(cluster=names[former.cluster])
         split = batch.end.splits.get(key)
-        if split is None or not split.active or split.is_other(made.splits[former].topic_id):
-            continue
-        begin = max(to, first_unread(batch, key))
-        if begin < at:
-            found.append(Range(key, begin, at))
+        if split is not None and not split.is_other(made.splits[former].topic_id):
+            found.append(Jump(key, at, to))
     return found
 
 
-def unread(batch: OpenBatch, key: SplitId, log_end: int) -> tuple[int, int]:
-    """From the first unread offset of a known split to the end of its log. Raises EditRefused if that is nothing."""
-    split, begin = batch.end.splits[key], first_unread(batch, key)
+def unread(split: Split, begin: int, log_end: int) -> tuple[int, int]:
+    """From `begin`, the first unread offset of `split`, to the end of its log. Raises EditRefused if that is none."""
     end = log_end if split.stop is None else min(log_end, split.stop)
     if end <= begin:
-        raise EditRefused(f"{key} has nothing unread: its log ends at offset {end}, and {begin} is the next one")
+        raise EditRefused(f"{split.id} has nothing unread: its log ends at offset {end}, and {begin} is the next one")
     return begin, end
 
 

@@ -1,7 +1,7 @@
 """Which edits of a checkpoint can be taken back: those that made its newest offset file what it is, and no others.
 
 A record of an edit that was never made, or is taken back, does not fit the offset log, and counts for nothing. The one
-by which a checkpoint is a copy is never taken back: nothing else tells that two queries have one past.
+by which a checkpoint is a copy is never taken back: the copy would stay, and nothing would tell that it is one.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from evensplit.core.state.edits import SAME_QUERY
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,13 @@ class Record:
 
     @property
     def stays(self) -> bool:
-        """Whether it is never taken back, since by it a copy is known as one."""
+        """Whether it is never taken back, since the checkpoint is a copy by it."""
         return self.said[:1] == ("fork",)
+
+    @property
+    def moves(self) -> bool:
+        """Whether the copy goes on with the same query, which the first checkpoint then must not do."""
+        return self.stays and self.said[-1] == SAME_QUERY
 
 
 def digest(data: bytes) -> str:

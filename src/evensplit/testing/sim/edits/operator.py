@@ -123,12 +123,12 @@ class Operator:
             told = self._said("skip", str(key))
             unread = min([last.model.marks[key], *(start for start, _ in opened.parts.get(key, ()))])
             to = min(end, last.model.stops.get(key, end))
-            return self._edit(
-                opened,
-                told,
-                lambda batch: edit.skip(batch, [Range(key, *places.unread(batch, key, end))], told),
-                opened.skip([Range(key, unread, to)]),
-            )
+
+            def make_all(batch: OpenBatch) -> EnumeratorState:
+                begins = places.firsts_unread(batch)
+                return edit.skip(batch, [Range(key, *places.unread(batch.end.splits[key], begins[key], end))], told)
+
+            return self._edit(opened, told, make_all, opened.skip([Range(key, unread, to)]))
         first = max(0, random.choice((begin, last.model.marks[key])) + random.randint(-1, 6))
         ranges = [Range(key, first, first + random.randint(1, 6))]
         if self._more.random() < 0.6:
