@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from evensplit.checkpoint.offset_file import INCOMPLETE
-from evensplit.checkpoint.places.place import Place, RemotePath
+from evensplit.checkpoint.places.place import Place, RemotePath, place
 from tests.support.checkpoints import checkpoint, contents
 from tests.support.commands import invoke
+from tests.support.edited import ours
 from tests.support.histories import history, write
 from tests.support.migrations import NEW, OLD
 from tests.support.remotes import SERVED, all_in, fresh, of_kind, put_all
@@ -22,6 +23,8 @@ COMMANDS = (
     ("top", "--once", "--format", "json"),
     ("offsets", "--format", "json"),
 )
+
+EDITS = (("rewind", "--to", "batch:1"), ("skip", "orders/0:3"), ("drop", "orders"), ("undo",))
 
 
 @pytest.fixture
@@ -60,6 +63,18 @@ def test_they_say_the_same_as_of_a_local_copy(home: Place, kept: Path) -> None:
 def test_what_is_missing_is_told_of_the_place(home: Place) -> None:
     for name in ("inspect", "plan", "offsets"):
         assert f"there is no directory {home}" in invoke(name, home, code=1)[1]
+    for name, *more in EDITS:
+        assert f"there is no directory {home}" in invoke(name, home, *more, code=1)[1]
+
+
+@pytest.mark.usefixtures("s3")
+def test_a_bucket_that_is_missing_is_told(tmp_path: Path) -> None:
+    here, nowhere = ours(tmp_path / "from"), place("s3a://nowhere/orders")
+    for name, *more in EDITS:
+        assert f"there is no directory {nowhere}" in invoke(name, nowhere, *more, code=1)[1]
+    for more in ((), ("--yes",)):
+        told = invoke("fork", here, nowhere, "--assume-stopped", *more, code=1)[1]
+        assert f"{nowhere}: there is no bucket nowhere; expected one that is there, make it first" in told
 
 
 def test_a_checkpoint_is_migrated_where_it_is_and_to_this_machine(home: Place, tmp_path: Path) -> None:

@@ -134,10 +134,17 @@ class RemoteEntry:
                     raise
 
     def files(self) -> Mapping[Path, Mapping[str, Any]]:
-        """What fsspec says of each file below this directory, by its path in it. One listing on object stores."""
-        with said_of(self.path):
-            self.fs.invalidate_cache()
-            found = self.fs.find(self.at, detail=True)
+        """What fsspec says of each file below this directory, by its path in it; nothing where there is none.
+
+        One listing on object stores.
+        """
+        try:
+            with said_of(self.path):
+                self.fs.invalidate_cache()
+                found = self.fs.find(self.at, detail=True)
+        except FileNotFoundError:
+            # There is not even such a bucket.
+            return {}
         below = self.path.inside
         return {
             Path(name.removeprefix(below)): info
