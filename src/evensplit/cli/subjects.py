@@ -20,7 +20,7 @@ COMMAND_WORDS = {
     **dict.fromkeys(
         ("edit", "edited", "edits", "repair", "surgery"), ("rewind", "skip", "drop", "rename-cluster", "fork", "undo")
     ),
-    **dict.fromkeys(("rewound", "replay", "reset"), ("rewind",)),
+    **dict.fromkeys(("rewound", "rewinding", "replay", "reset", "rollback", "go back"), ("rewind",)),
     **dict.fromkeys(("skipped", "poison", "poison record", "poison pill", "bad record"), ("skip",)),
     **dict.fromkeys(("dropped", "forget", "forgotten"), ("drop",)),
     **dict.fromkeys(("forked", "copy"), ("fork",)),
@@ -85,15 +85,32 @@ _SECURITY = Subject(
     "../howto/security.md",
 )
 
+_TOOLS = Subject(
+    "Kafka's own tools",
+    "With commitGroup, a query commits its offsets to a consumer group after each batch, so that kafka-consumer-groups.sh "
+    "and the like show its lag.",
+    f"{COOKBOOK}#lag-in-kafkas-own-tools",
+)
+_UPGRADE = Subject(
+    "upgrading",
+    "`evensplit doctor --checkpoint CHECKPOINT` says which format the checkpoint is in, and which versions can go on from "
+    "it.",
+    "../howto/upgrading.md",
+)
+
 SUBJECTS = {
-    **dict.fromkeys(("lag", "behind", "delay", "late"), _LAG),
-    **dict.fromkeys(("alert", "alerts", "alerting", "prometheus", "grafana", "metrics", "monitoring"), _ALERTS),
+    **dict.fromkeys(("lag", "behind", "delay", "late", "lag in seconds"), _LAG),
+    **dict.fromkeys(
+        ("alert", "alerts", "alerting", "prometheus", "grafana", "metrics", "monitoring", "query dies"), _ALERTS
+    ),
     **dict.fromkeys(("duplicate", "duplicates", "twice", "missing", "lost", "missing records", "lost records"), _TWICE),
     **dict.fromkeys(("loss", "losses", "data loss", "retention"), _LOSS),
     **dict.fromkeys(("corrupt", "corrupt batch", "corrupt record", "corrupt records", "crc"), _CORRUPT),
     **dict.fromkeys(("dead letter", "dead letters", "dead-letter", "dlq"), _DEAD_LETTERS),
     **dict.fromkeys(("exactly once", "exactly-once", "transactions", "sink"), _WRITING),
     **dict.fromkeys(("reader", "scaling", "autoscaling", "rebalancing"), _READERS),
+    **dict.fromkeys(("kafka tools", "consumer lag", "burrow", "kafka-consumer-groups"), _TOOLS),
+    **dict.fromkeys(("upgrade", "upgrading", "downgrade"), _UPGRADE),
     **dict.fromkeys(("security", "tls", "ssl", "sasl", "kerberos", "login"), _SECURITY),
 }
 """A word in lower case -> what it leads to."""

@@ -89,8 +89,8 @@ class EditRefused(CheckpointError):
     id = "ES-406"
     cause = (
         "A command that edits a checkpoint, such as `evensplit rewind`, was asked for what cannot be done: for a "
-        "partition or cluster that is not there, offsets that were read already, or a name that is taken. Nothing was "
-        "changed."
+        "partition or cluster that is not there, offsets that were read already, or a name that is taken; or it would "
+        "take back what the query has gone on from. Nothing was changed."
     )
     cure = (
         "The message says what is there instead; `evensplit inspect CHECKPOINT --splits` lists it. See "

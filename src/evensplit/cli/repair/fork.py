@@ -46,7 +46,8 @@ def fork(checkpoint: Place, new: Place, same_query: bool, yes: bool, assume_stop
     outcome = begin(checkpoint, "fork", f"{new} {SAME_QUERY}" if same_query else str(new))
     make_edit(outcome, (), lambda source, batch: note(batch, outcome.told))
     former = query_id_of(checkpoint)
-    query_id = former if same_query else str(uuid.uuid4())
+    # A new id is made when it is written.
+    query_id = former if same_query else str(uuid.uuid4()) if yes else ""
     outcome.more.update({"copy": str(new), "queryId": query_id})
     outcome.notes.append(_same(former) if same_query else _other(former, query_id))
     outcome.notes.extend(f"{path} is left over from an attempt that was killed; remove it" for path in left_over(new))
@@ -73,10 +74,11 @@ def _same(query_id: str) -> str:
 
 
 def _other(former: str, query_id: str) -> str:
-    """What one should know of a second query."""
+    """What one should know of a second query. `query_id`: empty if it has none yet."""
+    own = f"the id {query_id}" if query_id else "an id of its own"
     return (
-        f"NEW belongs to a new query, with the id {query_id}; that of CHECKPOINT is {former or 'not known'}. Both "
-        "read the same records from here on: give the second one another output, and another commitGroup. Spark's file "
+        f"NEW belongs to a new query, with {own}; that of CHECKPOINT is {former or 'not known'}. Both read the same "
+        "records from here on: give the second one another output, and another commitGroup. Spark's file "
         "sinks (parquet, json, …) cannot be that: in a new directory they begin with batch 0, and a copy of the "
         "directory names the files of the first. Use foreachBatch, or a table format. To move the query instead, say "
         "--same-query"
