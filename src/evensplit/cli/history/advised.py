@@ -29,8 +29,9 @@ class Advisor:
         for name, view in views.items():
             latest = ends.with_ends(name, view).last.report.latest
             away = {cluster: why for (source, cluster), why in ends.failures.items() if source == name}
+            others = frozenset(cluster for cluster in away if (name, cluster) in ends.others)
             before = replace(view, lags=self._lags.get(name, LagHistory()))
-            seen = look(before, Report(latest, away), at_ms)
+            seen = look(before, Report(latest, away, another=others), at_ms)
             self._lags[name] = seen.lags
             found[name] = with_durations(seen, durations(self.checkpoint, view.work))
         return found

@@ -50,7 +50,7 @@ NOT_RUNNING = frozenset({Rule.STOPPED, Rule.NOT_DONE})
 """The rules about a checkpoint whose query does not run, it seems: how many readers it needs is not the question."""
 
 WHEN: Mapping[Rule, str] = {
-    Rule.AWAY: "A cluster that is read does not answer.",
+    Rule.AWAY: "A cluster that is read does not answer, or another one does in its place.",
     Rule.LOST: "Losses were declared in the last day, in batches that were seen (failOnDataLoss=false).",
     Rule.NOT_WRITTEN: "The last batch that was written could not be ended.",
     Rule.SILENT: "Nothing was heard of a running query for half an hour.",
