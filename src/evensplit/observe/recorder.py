@@ -280,10 +280,18 @@ class Recorder:
         self._revise((query_id, number), looked)
 
     def took(
-        self, query_id: str, number: int, durations: Mapping[int, int], *, done: bool | None = None
+        self,
+        query_id: str,
+        number: int,
+        durations: Mapping[int, int],
+        *,
+        done: bool | None = None,
+        of_all: Mapping[int, int] | None = None,
     ) -> View | None:
-        """Take in how long batches of a source took (batch -> ms), and whether the last is `done`. Return the view."""
-        return self._revise((query_id, number), lambda known: with_durations(known.view, durations, done=done))
+        """Take in what `with_durations` does. Return the view."""
+        return self._revise(
+            (query_id, number), lambda known: with_durations(known.view, durations, done=done, of_all=of_all)
+        )
 
     def _revise(self, key: _Key, change: Callable[[SourceStatus], View]) -> View | None:
         """Replace the view of a source by what `change` makes of it, and return that; the same one changes nothing."""
