@@ -162,7 +162,7 @@ def story(history: SplitHistory) -> dict[str, Any]:
         before = f"Before batch {history.known_from:,} it was {stood}."
     return {
         "split": history.split,
-        "now": describe_split(history.now),
+        "now": history.stands,
         "chapters": chapters[::-1],
         "left": len(history.chapters) - len(chapters),
         "before": before,
