@@ -22,7 +22,8 @@ from evensplit.explain.readers_needed import ReadersNeeded, readers_needed
 from evensplit.explain.record_counts import RecordCounts
 from evensplit.explain.written import WriteReport
 from evensplit.observe.history.lag_history import LagHistory
-from evensplit.observe.history.work import Work, parts_of, read_of
+from evensplit.observe.history.parts import parts_of, read_of
+from evensplit.observe.history.work import Work
 from evensplit.observe.timeline import Kind, TimelineEvent, of_changes, of_clusters
 from evensplit.observe.totals import Totals, added
 
@@ -34,6 +35,8 @@ HAPPENINGS_MAX = 500
 
 WAITED_MS = 1_000
 """How much longer what is unread has to have waited for that to be news."""
+
+ByBatch = Mapping[int, int]
 
 RATE_BATCHES_MAX = 10
 """The number of batches that rates are computed over."""
@@ -128,7 +131,7 @@ class View:
     """The lag over time, and how long unread records have waited."""
     done: bool | None = None
     """Whether the last batch is done; None: not known. One that is not says nothing of how fast the query is."""
-    of_all: Mapping[int, int] | None = None
+    of_all: ByBatch | None = None
     """Batch -> its offsets in all sources of the query, for those of which that is known; None: it is the only source.
     Told only if the last batch is not done."""
 
@@ -347,9 +350,7 @@ def lag_of(explanation: Explanation) -> int | None:
     return sum(lags) if lags else None
 
 
-def with_durations(
-    view: View, took: Mapping[int, int], *, done: bool | None = None, of_all: Mapping[int, int] | None = None
-) -> View:
+def with_durations(view: View, took: ByBatch, *, done: bool | None = None, of_all: ByBatch | None = None) -> View:
     """The view with how long batches took (batch -> ms), where it had not known, and whether the last one is `done`.
 
     `of_all`: as in `View`; told together with `done`.

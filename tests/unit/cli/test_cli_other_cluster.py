@@ -101,6 +101,13 @@ def test_the_dashboard_says_so(place: Path, another: FakeKafka) -> None:
         assert "not answer" not in page.replace("The server does not answer", "")
 
 
+def test_a_report_says_so(place: Path, another: FakeKafka, tmp_path: Path) -> None:
+    invoke("report", place / "orders", "-o", tmp_path / "report.html", "--lag", code=1)
+    page = (tmp_path / "report.html").read_text()
+    assert f"another cluster: {SAID}" in page
+    assert "no answer" not in page
+
+
 def test_a_migration_says_so(place: Path, another: FakeKafka, tmp_path: Path) -> None:
     new, servers = tmp_path / "new", ("--bootstrap-servers", "host:9092")
     shown, _ = invoke("migrate", place / "orders", new, "--to", "kafka", *servers, "--format", "json")

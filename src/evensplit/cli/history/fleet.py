@@ -51,8 +51,18 @@ class Shown(Protocol):
     def watch(self, recorder: Recorder) -> None:
         """Show what `recorder` hears as well."""
 
-    def note(self, notes: Sequence[str], query_id: str | None = None, passing: Sequence[str] = ()) -> None:
-        """Say these sentences of a query, or of all. `passing`: what is as it should be."""
+    def note(
+        self,
+        notes: Sequence[str],
+        query_id: str | None = None,
+        passing: Sequence[str] = (),
+        *,
+        awaited: bool = False,
+    ) -> None:
+        """Say these sentences of a query, or of all. `passing`: what is as it should be.
+
+        `awaited`: as in `Followed`.
+        """
 
     def unreadable(self, ones: Sequence[Unreadable]) -> None:
         """Say that these cannot be shown."""
@@ -66,6 +76,8 @@ class Followed:
     recorder: Recorder
     problem: Unreadable | None = None
     """Why it cannot be shown; None if it can."""
+    awaited: bool = False
+    """Whether clusters were asked for its lag, and have not answered yet."""
 
     @property
     def name(self) -> str:
@@ -162,7 +174,7 @@ class Fleet:
                 shown.watch(one.recorder)
             said = [*one.look(self.batches), *asking.tell(one)]
             for view in one.kept.views.values():
-                shown.note(said, view.source.query_id, one.passing)
+                shown.note(said, view.source.query_id, one.passing, awaited=one.awaited)
             # A checkpoint in which nothing is known of a whole batch has no page of its own.
             nameless += [] if one.kept.views else [f"{one.name}: {note}" for note in said]
             if is_new:

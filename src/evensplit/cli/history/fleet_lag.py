@@ -94,6 +94,7 @@ class FleetLag:
                     # What is told of several clusters at once never goes back in time.
                     at_ms = self._told_ms[one.id, source] = max(min(times), self._told_ms.get((one.id, source), 0))
                 one.recorder.look(place.query_id, last.run_id, place.number, last.end, report, at_ms)
+        one.awaited = any(self.state(view.source) is LagState.AWAITED for view in one.kept.views.values())
         # Several sources can read one cluster.
         return list(dict.fromkeys(notes))
 

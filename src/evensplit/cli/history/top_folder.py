@@ -51,7 +51,14 @@ class Said:
         """Show what `recorder` hears as well."""
         self.recorders.append(recorder)
 
-    def note(self, notes: Sequence[str], query_id: str | None = None, passing: Sequence[str] = ()) -> None:
+    def note(
+        self,
+        notes: Sequence[str],
+        query_id: str | None = None,
+        passing: Sequence[str] = (),
+        *,
+        awaited: bool = False,
+    ) -> None:
         """Say these sentences of a query, or of all."""
         self.notes[query_id] = tuple(notes)
 

@@ -22,6 +22,7 @@ from evensplit.cli.live.known_logs import AnotherCluster, ask_same
 from evensplit.cli.live.log_ends import Logs, connected, settings_of
 from evensplit.core.import_spark_offsets import Positions, positions_of_state
 from evensplit.core.model import SplitId
+from evensplit.core.state.observation import Report
 from evensplit.errors import ClusterError
 from evensplit.explain.batch_rates import EndsLook, growth_of
 from evensplit.kafka.admin.protocol import ClusterPort, are_two_clusters
@@ -129,6 +130,12 @@ class LogEnds:
         if not latest:
             return view
         return replace(view, last=replace(view.last, report=replace(view.last.report, latest=latest)))
+
+    def report(self, source: str, view: View) -> Report:
+        """The ends that `with_ends` has, and which clusters do not answer."""
+        away = {cluster: why for (of, cluster), why in self.failures.items() if of == source}
+        others = frozenset(cluster for cluster in away if (source, cluster) in self.others)
+        return Report(self.with_ends(source, view).last.report.latest, away, another=others)
 
     def ends_of(self, source: str, cluster: str) -> tuple[int, Mapping[SplitId, int]] | None:
         """The ends of the logs of a cluster, and when they were seen, by the wall clock; None: they are not known."""
