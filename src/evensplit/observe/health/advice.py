@@ -163,7 +163,8 @@ def _growth(known: Sequence[tuple[int, int]]) -> float:
 
 def _away(watched: SourceStatus) -> Iterator[Advice]:
     """Clusters are read and do not answer, or others do in their place."""
-    others = [one.id for one in watched.view.explanation.clusters if one.another]
+    view = watched.view
+    others = [one.id for one in view.explanation.clusters if one.another and one.id in view.away]
     if others:
         whom = f"cluster {others[0]}" if len(others) == 1 else f"clusters {some(others)}"
         yield Advice(
@@ -171,7 +172,7 @@ def _away(watched: SourceStatus) -> Iterator[Advice]:
             f"Another Kafka cluster answers in place of {whom}, so nothing is known of the lag: say "
             "--bootstrap-servers of the one that the query reads.",
         )
-    away = sorted(watched.view.away.difference(others))
+    away = sorted(view.away.difference(others))
     if not away:
         return
     runs = watched.stage in RUNS
