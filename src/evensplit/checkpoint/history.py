@@ -62,6 +62,7 @@ class CheckpointHistory:
     _since: int = 0
     _digest: bytes = b""
     _untimed: int = WORK_MAX
+    _sources: frozenset[str] = frozenset()
 
     @property
     def _recorded_id(self) -> str:
@@ -98,6 +99,7 @@ class CheckpointHistory:
         newest = log.files[-1]
         self.first, self.last, self.planned_ms = numbers[0], newest.batch, newest.planned_ms
         self._digest = newest.digest
+        self._sources = frozenset(newest.text.offsets)
         self.committed = log.committed
         self.notes = log.notes
         self._tell_done()
@@ -138,7 +140,7 @@ class CheckpointHistory:
         for source, view in self.views.items():
             works, done = view.work, self.committed or view.last.number < self.last
             if self.recorder is None:
-                self.views[source] = with_durations(view, {}, done=done)
+                self.views[source] = with_durations(view, {}, done=done, of_all=None if done else self._of_all())
                 continue
             unknown = next((place for place, one in enumerate(works) if one.duration_ms is None), len(works))
             # Of those before, some may never be known.
@@ -146,8 +148,22 @@ class CheckpointHistory:
             # It may have been done since `committed` was looked at.
             done = done or view.last.number in took
             of, number = view.source.query_id, view.source.number
-            self.views[source] = self.recorder.took(of, number, took, done=done) or view
+            of_all = None if done else self._of_all()
+            self.views[source] = self.recorder.took(of, number, took, done=done, of_all=of_all) or view
         self._untimed = UNTIMED
+
+    def _of_all(self) -> Mapping[int, int] | None:
+        """As in `View`. Of a batch with sources that are not ours, or that are not read, it is not known."""
+        if len(self._sources) == 1:
+            return None
+        if not self._sources <= self.views.keys():
+            return {}
+        first, *others = ({one.batch: one.offsets_sum for one in view.work} for view in self.views.values())
+        return {
+            batch: size + sum(one[batch] for one in others)
+            for batch, size in first.items()
+            if all(batch in one for one in others)
+        }
 
     def _advance(self, source: str, batch: Batch, document: Mapping[str, Any]) -> None:
         view = self.views.get(source)

@@ -34,7 +34,7 @@ REPAIRING = frozenset(chain.from_iterable(COMMAND_WORDS.values()))
 _LAG = Subject(
     "lag",
     "How many offsets a query has not read yet. `evensplit offsets CHECKPOINT --lag` has it for each partition, "
-    "`evensplit top CHECKPOINT` as it changes, and `evensplit top FOLDER --lag` for many queries. The metric "
+    "`evensplit top CHECKPOINT --lag` as it changes, and `evensplit top FOLDER --lag` for many queries. The metric "
     "evensplit_cluster_lag_seconds says how long records wait.",
     f"{COOKBOOK}#lag-from-the-checkpoint",
 )

@@ -56,6 +56,8 @@ class ClusterView:
     """The same of the one split that has the most."""
     lag_unknown: int
     """How many splits are read whose end is not known."""
+    another: bool = False
+    """Whether another Kafka cluster answers in its place, which `unreachable` then says."""
 
     @property
     def why(self) -> str:
@@ -81,7 +83,7 @@ def health(one: ClusterView, known: bool) -> str:
     if one.removed_at_ms is not None:
         return "removed, positions kept"
     if one.unreachable:
-        return f"no answer: {one.why}"
+        return f"{'another cluster' if one.another else 'no answer'}: {one.why}"
     if one.left_out:
         return "left out of this run"
     return "answers" if known else "not known whether it answers"
@@ -347,6 +349,7 @@ def _cluster(
         sum(lags) if lags else None,
         max(lags, default=None),
         unknown,
+        name in report.another,
     )
 
 

@@ -124,6 +124,17 @@ class SplitHistory:
     chapters: tuple[Entry, ...]
     now: Split | None
     """The split after the last batch; None: it is forgotten."""
+    over: int | None = None
+    """The batch in which another cluster got its name, so that it cannot come back; None: its name is its own."""
+
+    @property
+    def stands(self) -> str:
+        """How it is after the last batch, in one line."""
+        return (
+            describe_split(self.now)
+            if self.over is None
+            else f"forgotten; another cluster got its name in batch {self.over}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """All of it, in JSON's own types; the end of a reading is the first offset after it."""
@@ -181,6 +192,7 @@ def split_histories(
             life.before,
             tuple(life.chapters),
             None if last is None or life.over is not None else last.splits.get(life.split),
+            life.over,
         )
         for life in lives
     )
@@ -207,7 +219,7 @@ class _Life:
     former: list[Former] = field(default_factory=list)
     chapters: list[Entry] = field(default_factory=list)
     over: int | None = None
-    """The batch in which another cluster got its name, when it was forgotten; None: its name is its own."""
+    """As in `SplitHistory`."""
 
     def had(self, cluster: str) -> float | None:
         """Until which batch its cluster was called `cluster`; None: it never was."""

@@ -25,7 +25,7 @@ from evensplit.explain.split_history import BatchEnd, SplitHistory, split_histor
 from evensplit.garbage import uncollected
 from evensplit.observe.callbacks import Callbacks
 from evensplit.observe.sinks import Sinks
-from evensplit.observe.source_view import WORK_MAX, Batch, Source, View, advance, look, resumed, with_durations
+from evensplit.observe.source_view import WORK_MAX, Batch, ByBatch, Source, View, advance, look, resumed, with_durations
 
 QUERIES_MAX = 100
 """How many queries are kept: running ones first, then those with the latest batch."""
@@ -280,10 +280,10 @@ class Recorder:
         self._revise((query_id, number), looked)
 
     def took(
-        self, query_id: str, number: int, durations: Mapping[int, int], *, done: bool | None = None
+        self, query_id: str, number: int, durations: ByBatch, *, done: bool | None = None, of_all: ByBatch | None = None
     ) -> View | None:
-        """Take in how long batches of a source took (batch -> ms), and whether the last is `done`. Return the view."""
-        return self._revise((query_id, number), lambda known: with_durations(known.view, durations, done=done))
+        """Take in what `with_durations` does. Return the view."""
+        return self._revise((query_id, number), lambda of: with_durations(of.view, durations, done=done, of_all=of_all))
 
     def _revise(self, key: _Key, change: Callable[[SourceStatus], View]) -> View | None:
         """Replace the view of a source by what `change` makes of it, and return that; the same one changes nothing."""

@@ -10,18 +10,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from evensplit.core.batch.plan import BatchPlan, batch_ranges, offsets_by_split, plan_batch
+from evensplit.core.batch.plan import batch_ranges, offsets_by_split, plan_batch
 from evensplit.core.model import Lifecycle, SplitId
 from evensplit.core.state.observation import Report
 from evensplit.core.state.settings import LEVEL
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import Explanation, explain, seen_again
-from evensplit.explain.batch_rates import ClusterPart, Measured, long_enough
+from evensplit.explain.batch_rates import Measured, long_enough
 from evensplit.explain.evenness import Ownership, ownership, proofs
 from evensplit.explain.readers_needed import ReadersNeeded, readers_needed
 from evensplit.explain.record_counts import RecordCounts
 from evensplit.explain.written import WriteReport
 from evensplit.observe.history.lag_history import LagHistory
+from evensplit.observe.history.parts import parts_of, read_of
 from evensplit.observe.history.work import Work
 from evensplit.observe.timeline import Kind, TimelineEvent, of_changes, of_clusters
 from evensplit.observe.totals import Totals, added
@@ -34,6 +35,8 @@ HAPPENINGS_MAX = 500
 
 WAITED_MS = 1_000
 """How much longer what is unread has to have waited for that to be news."""
+
+ByBatch = Mapping[int, int]
 
 RATE_BATCHES_MAX = 10
 """The number of batches that rates are computed over."""
@@ -128,6 +131,9 @@ class View:
     """The lag over time, and how long unread records have waited."""
     done: bool | None = None
     """Whether the last batch is done; None: not known. One that is not says nothing of how fast the query is."""
+    of_all: ByBatch | None = None
+    """Batch -> its offsets in all sources of the query, for those of which that is known; None: it is the only source.
+    Told only if the last batch is not done."""
 
     @property
     def source(self) -> Source:
@@ -192,7 +198,7 @@ class View:
             splits=len(self.held.splits),
             cuts=self.last.end.settings.plan == LEVEL,
             until_ms=None if self.done is False else until_ms,
-            left=_parts(self.explanation, {}),
+            left=parts_of(self.explanation, {}),
             growing=growing,
         )
 
@@ -243,7 +249,7 @@ def advance(view: View | None, batch: Batch) -> View:
     explanation = explain(
         batch.start, batch.end, batch.report, plan=plan, proven=proven, counts=batch.counts, written=batch.written
     )
-    read, largest = _read(plan)
+    read, largest = read_of(plan)
     work = Work(
         batch.number,
         batch.at_ms,
@@ -254,7 +260,7 @@ def advance(view: View | None, batch: Batch) -> View:
         lag_of(explanation),
         batch.run_id,
         tuple(sorted({one.limit for one in explanation.held})),
-        MappingProxyType(_parts(explanation, read)),
+        MappingProxyType(parts_of(explanation, read)),
         largest,
     )
     before = view.away if view is not None else frozenset()
@@ -344,37 +350,22 @@ def lag_of(explanation: Explanation) -> int | None:
     return sum(lags) if lags else None
 
 
-def with_durations(view: View, took: Mapping[int, int], *, done: bool | None = None) -> View:
-    """The view with how long batches took (batch -> ms), where it had not known, and whether the last one is `done`."""
+def with_durations(view: View, took: ByBatch, *, done: bool | None = None, of_all: ByBatch | None = None) -> View:
+    """The view with how long batches took (batch -> ms), where it had not known, and whether the last one is `done`.
+
+    `of_all`: as in `View`; told together with `done`.
+    """
     work = tuple(
         replace(one, duration_ms=took[one.batch]) if one.duration_ms is None and one.batch in took else one
         for one in view.work
     )
-    if work == view.work and done in (None, view.done):
+    done, of_all = (view.done, view.of_all) if done is None else (done, of_all)
+    if (work, done, of_all) == (view.work, view.done, view.of_all):
         return view
     last = view.last
     if work and last.duration_ms is None and work[-1].batch == last.number:
         last = replace(last, duration_ms=work[-1].duration_ms)
-    return replace(view, work=work, last=last, done=view.done if done is None else done)
-
-
-def _read(plan: BatchPlan) -> tuple[Mapping[str, int], int]:
-    """Cluster -> the offsets of the batch, without those that it did not read; and the offsets of the largest split."""
-    sizes: dict[str, int] = {}
-    splits = offsets_by_split(part for one in plan.readers for part in one.ranges)
-    for (cluster, _, _), size in splits.items():
-        sizes[cluster] = sizes.get(cluster, 0) + size
-    return MappingProxyType({cluster: sizes[cluster] for cluster in sorted(sizes)}), max(splits.values(), default=0)
-
-
-def _parts(explanation: Explanation, read: Mapping[str, int]) -> dict[str, ClusterPart]:
-    """Cluster -> what of it was read, and is left; without those that are removed."""
-    found: dict[str, ClusterPart] = {}
-    for one in explanation.clusters:
-        if one.removed_at_ms is None:
-            known = sum(one.splits.values()) - one.lag_unknown
-            found[one.id] = ClusterPart(read.get(one.id, 0), one.lag_sum, known)
-    return found
+    return replace(view, work=work, last=last, done=done, of_all=of_all)
 
 
 def _happened(

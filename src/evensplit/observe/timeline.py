@@ -143,6 +143,10 @@ def _reached(
     read = [one for one in explanation.clusters if one.removed_at_ms is None]
     yield (
         Kind.UNREACHABLE,
-        [(one.id, f"does not answer: {one.why}") for one in read if one.id in away and one.id not in before],
+        [
+            (one.id, f"{'is another one' if one.another else 'does not answer'}: {one.why}")
+            for one in read
+            if one.id in away and one.id not in before
+        ],
     )
     yield Kind.REACHABLE, [(one.id, "answers again") for one in read if one.id in before and one.id not in away]

@@ -176,6 +176,13 @@ def test_what_people_search_for_leads_to_a_page_that_there_is(word: str) -> None
         assert command in COMMANDS
 
 
+def test_commands_that_show_the_lag_are_said_with_the_option_that_does_it() -> None:
+    shown = " ".join(run("lag")[0].split())
+    commands = re.findall(r"`evensplit (?:top|offsets) [^`]*`", shown)
+    assert len(commands) == 3
+    assert all(one.endswith(" --lag`") for one in commands)
+
+
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: str(metric.name))
 def test_every_metric_by_its_name(metric: Metric) -> None:
     shown, _ = run(metric.name)

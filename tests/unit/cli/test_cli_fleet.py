@@ -53,14 +53,23 @@ class Page:
         self.recorders: list[Recorder] = []
         self.notes: dict[str | None, Sequence[str]] = {}
         self.passing: dict[str | None, Sequence[str]] = {}
+        self.awaited: set[str | None] = set()
         self.problems: Sequence[Unreadable] = ()
 
     def watch(self, recorder: Recorder) -> None:
         self.recorders.append(recorder)
 
-    def note(self, notes: Sequence[str], query_id: str | None = None, passing: Sequence[str] = ()) -> None:
+    def note(
+        self,
+        notes: Sequence[str],
+        query_id: str | None = None,
+        passing: Sequence[str] = (),
+        *,
+        awaited: bool = False,
+    ) -> None:
         self.notes[query_id] = list(notes)
         self.passing[query_id] = list(passing)
+        self.awaited = self.awaited - {query_id} | ({query_id} if awaited else set())
 
     def unreadable(self, ones: Sequence[Unreadable]) -> None:
         self.problems = ones
@@ -291,6 +300,18 @@ def test_the_lag_of_all_asks_each_cluster_once(tmp_path: Path, page: Page, east:
     fleet.round(page, asking)
     assert page.view("a").lag == 0
     assert page.view("a").lags.age == Age(0, 0)
+    asking.close()
+
+
+def test_a_lag_is_awaited_until_its_clusters_have_answered(tmp_path: Path, page: Page, east: FakeKafka) -> None:
+    write(tmp_path / "a")
+    fleet, asking = Fleet([tmp_path]), FleetLag((), (), True)
+    fleet.round(page, asking)
+    (query_id,) = (one.view.source.query_id for one in page.recorders[0].watched())
+    assert page.awaited == {query_id}
+    fleet.round(page, asking)
+    fleet.round(page, asking)
+    assert page.awaited == set()
     asking.close()
 
 

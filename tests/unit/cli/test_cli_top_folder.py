@@ -114,6 +114,36 @@ def test_a_batch_that_is_not_done(folder: Path) -> None:
     }
 
 
+def joined(place: Path, sizes: Callable[[int], int], other: str | None = None) -> Path:
+    """A checkpoint of a query that reads ten offsets of its first source in each batch, and so many of the second one;
+    its last batch was planned 40 s ago, and is not done. `other`: the line of a source in place of the second one."""
+    last_ms = round(time.time() * 1000) - 40_000
+    (key,) = keys_of({("east", "orders"): 1})
+    (second,) = keys_of({("west", "orders"): 1})
+    at = 0
+    for batch in range(5, 10):
+        at += sizes(batch)
+        one = line(state({key: 0}, {key: 10 * batch}, 1))
+        rest = line(state({second: 0}, {second: at}, 1)) if other is None else other
+        committed, at_ms = batch < 9, last_ms - 1_000 * (9 - batch)
+        write_batch(place, batch, one, rest, at_ms=at_ms, committed=committed)
+    (place / "metadata").write_text(json.dumps({"id": place.name}))
+    return place
+
+
+def test_the_size_of_a_batch_counts_all_sources_of_its_query(tmp_path: Path) -> None:
+    joined(tmp_path / "alike", lambda batch: 10)
+    joined(tmp_path / "much", lambda batch: 5_000_000 if batch == 9 else 10)
+    joined(tmp_path / "others", lambda batch: 0, other='{"position":5}')
+    found = json.loads(read_checkpoint("top", tmp_path, "--once", "--format", "json")[0])["queries"]
+    assert sorted(one["name"] for one in found if one["advice"]) == ["alike", "alike, source 1"]
+    assert {rule["rule"] for one in found for rule in one["advice"]} == {"not-done"}
+    assert len(found) == 5
+    for name in ("alike", "much", "others"):
+        shown = read_checkpoint("top", tmp_path / name, "--once")[0]
+        assert ("is not done after" in shown) == (name == "alike")
+
+
 def test_a_lag_that_is_not_known_yet_is_told_from_one_that_cannot_be(
     folder: Path, east: FakeKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,3 +115,14 @@ def test_a_name_by_a_command_after_one_that_the_query_noticed(tmp_path: Path) ->
         assert invoke("why", place, f"{name}/orders/0")[0].endswith(f"its cluster has another name.\n\n{story}")
     happened = json.loads(invoke("inspect", place, "--format", "json")[0])["sources"][0]["happenings"]
     assert [one["kind"] for one in happened if "called" in one["text"]] == ["renamed", "edited"]
+
+
+def test_a_name_that_another_cluster_got_says_so(tmp_path: Path) -> None:
+    """The cluster that was called west is forgotten, and is not there again when another one is called so."""
+    names = [{"east": "K", "west": "L"}, {"east": "K", "west": "L"}, {"west": "K"}, {"west": "K"}]
+    place = write(tmp_path / "orders", [end(batch, **one) for batch, one in enumerate(names)])
+    shown = invoke("why", place, "west/orders/0")[0]
+    assert [row for row in shown.splitlines() if row.startswith("Now")] == [
+        "Now, after batch 3: forgotten; another cluster got its name in batch 2.",
+        "Now, after batch 3: next offset 400; with reader 0.",
+    ]

@@ -170,6 +170,20 @@ def test_batches_that_simply_are_long_and_such_as_are_not_to_be_compared() -> No
     assert "Batch 0 is not done after 10 min: see whether" in text(kept(took=[], ago_s=601), Rule.NOT_DONE)
 
 
+def test_a_clock_that_was_set_back_does_not_say_how_long_batches_took() -> None:
+    def found(at_ms: Sequence[int], ago_s: int) -> tuple[Advice, ...]:
+        ends = batches(lambda batch, split: 100, count=len(at_ms))
+        view = played(ends, took=lambda batch: None, every_ms=60_000, lag=lambda now: 0)
+        work = tuple(replace(one, at_ms=at) for one, at in zip(view.work, at_ms, strict=True))
+        view = replace(view, work=work, last=replace(view.last, at_ms=at_ms[-1]))
+        return advice_of(watched(with_durations(view, {}, done=False), QueryStatus.UNKNOWN), at_ms[-1] + 1000 * ago_s)
+
+    assert found((10_000_000, 3_000_000, 2_000_000), 600) == ()
+    back = text(found((10_000_000, 3_000_000, 2_000_000), 601), Rule.NOT_DONE)
+    assert "is not done after 10 min: see" in back
+    assert "60 s at most" in text(found((10_000_000, 3_000_000, 3_060_000), 301), Rule.NOT_DONE)
+
+
 def test_of_a_batch_that_is_not_done_nothing_is_computed() -> None:
     """Its rate is what was planned, not what was read."""
     ends = batches(lambda batch, split: 900_000 if batch == 9 else 100)

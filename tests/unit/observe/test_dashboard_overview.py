@@ -16,6 +16,7 @@ from evensplit.core.state.codec import encode
 from evensplit.core.state.observation import Report
 from evensplit.explain.written import WriteOutcome
 from evensplit.observe.dashboard.app import Pages
+from evensplit.observe.dashboard.view.history import LAG_AWAITED
 from evensplit.observe.dashboard.view.overview import ROWS_MAX, overview
 from evensplit.observe.dashboard.view.query import PageQuery, Show
 from evensplit.observe.health.advice import SILENT_MS
@@ -119,6 +120,19 @@ def test_what_is_not_known_is_said_so() -> None:
     assert found["no_lag"] is True
     text = client(one).get("/?show=all").text
     assert "start the dashboard with <code>--lag</code>" in text
+
+
+def test_a_lag_whose_clusters_were_asked_is_awaited() -> None:
+    one, script, pages = Recorder(), orders({"east": 2}), Pages(overview=True)
+    batch = script.batch(reported=False)
+    one.add(batch, encode(batch.end), stage=QueryStatus.UNKNOWN, heard_ms=batch.at_ms)
+    pages.watch(one)
+    for awaited in (True, False):
+        pages.note((), batch.source.query_id, awaited=awaited)
+        for params in (PageQuery(show=Show.ALL), PageQuery().at(batch.source)):
+            text = pages.make(params, "", "")[0].decode()
+            assert (LAG_AWAITED in text) == awaited
+            assert ("--lag" in text) == (not awaited)
 
 
 def test_a_batch_that_is_not_done_is_said_in_place_of_how_long_it_took() -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from evensplit.core.model import Lifecycle, SplitId
+from evensplit.core.state.codec import encode
 from evensplit.core.text import counted
+from evensplit.observe.dashboard.app import Pages
 from evensplit.observe.dashboard.view.chart import HEIGHT, WIDTH, make_chart
 from evensplit.observe.dashboard.view.formatting import exact, lasted, short, stamp, utc
 from evensplit.observe.dashboard.view.grid import ELEMENTS_MAX, Cell, Scale, make_grid
 from evensplit.observe.dashboard.view.page import tiles
 from evensplit.observe.dashboard.view.proofs import advised
 from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery, Shade
+from evensplit.observe.health.figures import needed_now
 from evensplit.observe.history.work import Work
-from evensplit.observe.recorder import QueryStatus, SourceStatus
+from evensplit.observe.recorder import QueryStatus, Recorder, SourceStatus
 from evensplit.observe.source_view import SplitView
 from evensplit.observe.timeline import Kind
 from evensplit.observe.web.address import is_loopback
@@ -216,9 +220,26 @@ def test_how_many_readers_are_needed_is_said_with_the_reason() -> None:
     reads = SourceStatus(view, QueryStatus.RUNNING, None)
     needed = view.readers_needed()
     assert needed is not None
-    assert advised(reads) == [("off", f"{needed.sentence()}.")]
-    (tile,) = [one for one in tiles(reads, 3) if one.name == "Partitions"]
+    assert advised(view, needed_now(reads)) == [("off", f"{needed.sentence()}.")]
+    (tile,) = [one for one in tiles(reads, 3, needed) if one.name == "Partitions"]
     assert (tile.value, tile.more) == ("3", "on 2 readers, 2 needed")
     assert tile.title.endswith(needed.sentence())
-    assert advised(replace(reads, stage=QueryStatus.ENDED)) == []
-    assert advised(SourceStatus(viewed(batches[0]), QueryStatus.RUNNING, None)) == []
+    assert advised(view, needed_now(replace(reads, stage=QueryStatus.ENDED))) == []
+    assert needed_now(SourceStatus(viewed(batches[0]), QueryStatus.RUNNING, None)) is None
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_whether_more_readers_are_needed_is_not_said_of_a_query_that_seems_not_to_run(done: bool) -> None:
+    """The last batch was planned long ago: it is done, and nothing is unread; or it is not."""
+    script, recorder, pages = orders({"east": 3}), Recorder(), Pages()
+    pages.watch(recorder)
+    for _ in range(5):
+        script.write(1_000)
+        script.read(100)
+        batch = script.batch(reported=False)
+        recorder.add(batch, encode(batch.end), stage=QueryStatus.UNKNOWN, heard_ms=batch.at_ms)
+    source = batch.source
+    recorder.took(source.query_id, source.number, dict.fromkeys(range(4), 500), done=done)
+    text = pages.make(PageQuery().at(source), "", "")[0].decode()
+    assert ("is not done after" in text) == (not done)
+    assert len(re.findall("[0-9] needed|(?:is|are) needed: ", text)) == (3 if done else 0)

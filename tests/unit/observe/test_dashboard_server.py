@@ -196,9 +196,9 @@ def test_who_does_not_look_costs_nothing(recorder: Recorder, monkeypatch: pytest
     made: list[object] = []
     live = page.live
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **options: Any) -> Any:
         made.append(arguments)
-        return live(*arguments)
+        return live(*arguments, **options)
 
     monkeypatch.setattr(page, "live", counted)
     with Dashboard(recorder, port=0) as served, listen(served.url) as browser:

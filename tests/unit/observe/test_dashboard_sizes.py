@@ -85,9 +85,9 @@ def test_what_many_look_at_is_made_once(recorder: Recorder, monkeypatch: pytest.
     made: list[PageQuery] = []
     live = page_module.live
 
-    def counted(watched: SourceStatus, params: PageQuery, splits: page_module.Splits, sink: Any) -> dict[str, Any]:
+    def counted(watched: SourceStatus, params: PageQuery, *arguments: Any, **options: Any) -> dict[str, Any]:
         made.append(params)
-        return live(watched, params, splits, sink)
+        return live(watched, params, *arguments, **options)
 
     monkeypatch.setattr(page_module, "live", counted)
     pages = Pages()

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from evensplit.checkpoint.history import durations
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.lags import LogEnds
-from evensplit.core.state.observation import Report
 from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.observe.health.advice import Advice, advice_of
 from evensplit.observe.history.lag_history import LagHistory
@@ -27,10 +26,8 @@ class Advisor:
         """The views with the lag over time, and how long batches took, after a look at `ends`."""
         found: dict[str, View] = {}
         for name, view in views.items():
-            latest = ends.with_ends(name, view).last.report.latest
-            away = {cluster: why for (source, cluster), why in ends.failures.items() if source == name}
             before = replace(view, lags=self._lags.get(name, LagHistory()))
-            seen = look(before, Report(latest, away), at_ms)
+            seen = look(before, ends.report(name, view), at_ms)
             self._lags[name] = seen.lags
             found[name] = with_durations(seen, durations(self.checkpoint, view.work))
         return found

@@ -41,8 +41,8 @@ class Asking(Protocol):
     def ask(self, ones: Sequence[Followed]) -> None:
         """Ask for those of all."""
 
-    def tell(self, one: Followed) -> None:
-        """Give what is known to the views of one."""
+    def tell(self, one: Followed) -> Sequence[str]:
+        """Give what is known to the views of one. Return why its lag, or some of it, is not known, a sentence each."""
 
 
 class Shown(Protocol):
@@ -51,8 +51,18 @@ class Shown(Protocol):
     def watch(self, recorder: Recorder) -> None:
         """Show what `recorder` hears as well."""
 
-    def note(self, notes: Sequence[str], query_id: str | None = None, passing: Sequence[str] = ()) -> None:
-        """Say these sentences of a query, or of all. `passing`: what is as it should be."""
+    def note(
+        self,
+        notes: Sequence[str],
+        query_id: str | None = None,
+        passing: Sequence[str] = (),
+        *,
+        awaited: bool = False,
+    ) -> None:
+        """Say these sentences of a query, or of all. `passing`: what is as it should be.
+
+        `awaited`: as in `Followed`.
+        """
 
     def unreadable(self, ones: Sequence[Unreadable]) -> None:
         """Say that these cannot be shown."""
@@ -66,8 +76,8 @@ class Followed:
     recorder: Recorder
     problem: Unreadable | None = None
     """Why it cannot be shown; None if it can."""
-    asking: str = ""
-    """Why its clusters are not asked for the ends of logs; empty if they are, or nobody wants that."""
+    awaited: bool = False
+    """Whether clusters were asked for its lag, and have not answered yet."""
 
     @property
     def name(self) -> str:
@@ -90,7 +100,7 @@ class Followed:
             self.problem = Unreadable(self.name, other or str(error), bool(other))
             return ()
         self.problem = None
-        return [*self.kept.notes, *([f"the lag is not known: {self.asking}"] if self.asking else [])]
+        return self.kept.notes
 
     @property
     def passing(self) -> Sequence[str]:
@@ -162,10 +172,9 @@ class Fleet:
             if is_new:
                 shown.note((*self.notes, f"reading: {read:,} of {len(self.ones):,} checkpoints are read"))
                 shown.watch(one.recorder)
-            said = one.look(self.batches)
-            asking.tell(one)
+            said = [*one.look(self.batches), *asking.tell(one)]
             for view in one.kept.views.values():
-                shown.note(said, view.source.query_id, one.passing)
+                shown.note(said, view.source.query_id, one.passing, awaited=one.awaited)
             # A checkpoint in which nothing is known of a whole batch has no page of its own.
             nameless += [] if one.kept.views else [f"{one.name}: {note}" for note in said]
             if is_new:

@@ -28,6 +28,8 @@ class LagState(StrEnum):
     ANSWERED = "answered"
     UNREACHABLE = "unreachable"
     """Some do not answer."""
+    ANOTHER_CLUSTER = "another-cluster"
+    """At the servers of some, another Kafka cluster answers."""
 
 
 _Key = tuple[str, str]
@@ -62,7 +64,7 @@ class FleetLag:
         Raises click.UsageError for what makes no sense.
         """
         state = [
-            (source, cluster.id, cluster.bootstrap_servers)
+            (source, cluster.id, cluster.bootstrap_servers, cluster.kafka_id)
             for source, view in one.kept.views.items()
             for cluster in view.last.end.clusters.values()
         ]
@@ -74,21 +76,27 @@ class FleetLag:
         self._targets[one.id] = (state, found)
         return found
 
-    def tell(self, one: Followed) -> None:
-        """Give the views of `one` what is known of their clusters."""
-        targets = self._of(one)
+    def tell(self, one: Followed) -> Sequence[str]:
+        """Give the views of `one` what is known of their clusters. Return why some of it is not, a sentence each."""
+        targets, wrong = self._of(one)
+        notes = [f"the lag is not known: {wrong}"] if wrong else []
         for source, view in one.kept.views.items():
             keys = {cluster: key for (of, cluster), key in targets.items() if of == source}
             latest, unreachable, times = self._seen(view, keys)
-            self._states[view.source] = _state(len(keys), len(unreachable), len(times))
+            others = frozenset(cluster for cluster, key in keys.items() if key in self.ends.others)
+            self._states[view.source] = _state(len(keys), len(unreachable), len(others), len(times))
+            notes += [f"cluster {cluster}: {why}" for cluster, why in unreachable.items()]
             if latest or unreachable:
                 place, last = view.source, view.last
-                report = Report(latest, unreachable)
+                report = Report(latest, unreachable, another=others)
                 at_ms = None
                 if times:
                     # What is told of several clusters at once never goes back in time.
                     at_ms = self._told_ms[one.id, source] = max(min(times), self._told_ms.get((one.id, source), 0))
                 one.recorder.look(place.query_id, last.run_id, place.number, last.end, report, at_ms)
+        one.awaited = any(self.state(view.source) is LagState.AWAITED for view in one.kept.views.values())
+        # Several sources can read one cluster.
+        return list(dict.fromkeys(notes))
 
     def state(self, source: Source) -> LagState:
         """What was known of the lag of a query when its views were told of it last."""
@@ -115,21 +123,20 @@ class FleetLag:
         return latest, unreachable, times
 
     def _positions(self, one: Followed) -> Iterator[tuple[_Key, Positions]]:
-        targets = self._of(one)
+        targets, _ = self._of(one)
         for stand in stands_of(one.kept.views):
             key = targets.get((stand.source, stand.cluster))
             if key is not None:
                 yield key, stand.positions
 
-    def _of(self, one: Followed) -> Mapping[_Key, _Key]:
-        """The same as `targets`; what makes no sense is said beside the query."""
+    def _of(self, one: Followed) -> tuple[Mapping[_Key, _Key], str]:
+        """The same as `targets`, none if they make no sense, and why they do not; empty if they do."""
+        if not one.kept.views:
+            return {}, ""
         try:
-            found = self.targets(one)
+            return self.targets(one), ""
         except click.UsageError as error:
-            one.asking = plain(error.message.partition("\n")[0])
-            return {}
-        one.asking = ""
-        return found
+            return {}, plain(error.message.partition("\n")[0])
 
     def _key(self, target: Target) -> _Key:
         """Where the ends of a cluster are, which is asked from now on."""
@@ -140,10 +147,12 @@ class FleetLag:
         return self._names[place], target.cluster
 
 
-def _state(asked: int, failed: int, answered: int) -> LagState:
-    """By how many clusters were asked, do not answer, and have answered."""
+def _state(asked: int, failed: int, others: int, answered: int) -> LagState:
+    """By how many clusters were asked, failed, are others of those that failed, and have answered."""
     if not asked:
         return LagState.NOT_ASKED
     if failed + answered < asked:
         return LagState.AWAITED
+    if others:
+        return LagState.ANOTHER_CLUSTER
     return LagState.UNREACHABLE if failed else LagState.ANSWERED

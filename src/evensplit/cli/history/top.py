@@ -262,7 +262,9 @@ def _clusters(now: _Now, source: str, view: View, splits: list[SplitView], rows:
     for one in view.explanation.clusters[: rows or CLUSTERS_MAX]:
         lag = (cell(lags.get(one.id)),) if now.ends.asked else ()
         removed = f"removed {time_of(one.removed_at_ms)}" if one.removed_at_ms is not None else ""
-        said = "does not answer" if (source, one.id) in now.ends.failures else removed
+        key = (source, one.id)
+        silent = "another cluster" if key in now.ends.others else "does not answer"
+        said = silent if key in now.ends.failures else removed
         table.add_row(
             cell(one.id), cell(sum(one.splits.values())), _rate(rates.get(one.id)), *lag, cell(said, "yellow")
         )

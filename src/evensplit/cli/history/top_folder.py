@@ -33,6 +33,9 @@ ADVICE_MAX = 5
 
 ROWS_LEAST = 3
 
+UNKNOWN = {LagState.AWAITED: ("…", "…"), LagState.ANOTHER_CLUSTER: ("another cluster", "?")}
+"""What there is in place of a lag, and of how long records have waited, that are not known."""
+
 Waiting = Callable[[], AbstractContextManager[Callable[[float], bool]]]
 
 
@@ -48,7 +51,14 @@ class Said:
         """Show what `recorder` hears as well."""
         self.recorders.append(recorder)
 
-    def note(self, notes: Sequence[str], query_id: str | None = None, passing: Sequence[str] = ()) -> None:
+    def note(
+        self,
+        notes: Sequence[str],
+        query_id: str | None = None,
+        passing: Sequence[str] = (),
+        *,
+        awaited: bool = False,
+    ) -> None:
         """Say these sentences of a query, or of all."""
         self.notes[query_id] = tuple(notes)
 
@@ -133,18 +143,21 @@ def _table(found: Sequence[tuple[Standing, Sequence[str]]], lag: FleetLag, now_m
         figures = one.figures
         style = {URGENT: "red", ADVISED: "yellow"}.get(one.attention, "")
         ago = "" if figures.at_ms is None else f"{long(now_ms - figures.at_ms)} ago"
-        awaited = lag.state(one.source) is LagState.AWAITED
-        behind = (
-            (cell("…" if awaited and text == "?" else text) for text in (figures.behind, figures.waited))
-            if asked
-            else ()
-        )
+        unknown = UNKNOWN.get(lag.state(one.source), ("?", "?"))
+        known = (figures.behind, figures.waited)
+        behind = [cell(word if text == "?" else text) for text, word in zip(known, unknown, strict=True)]
         took = "not done" if figures.done is False else ""
         took = took if figures.duration_ms is None else f"{figures.duration_ms / 1000:,.1f} s"
         rate = "" if figures.rate is None else f"{figures.rate:,.0f}"
         even = {True: "even", False: "uneven", None: ""}[figures.even]
         table.add_row(
-            cell(one.name, style), cell(figures.batch), cell(ago), *behind, cell(rate), cell(took), cell(even)
+            cell(one.name, style),
+            cell(figures.batch),
+            cell(ago),
+            *(behind if asked else ()),
+            cell(rate),
+            cell(took),
+            cell(even),
         )
     return table
 

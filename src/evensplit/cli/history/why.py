@@ -35,10 +35,6 @@ class Wanted:
     def __str__(self) -> str:
         return f"{'' if self.cluster is None else f'{self.cluster}/'}{self.topic}/{self.partition}"
 
-    def means(self, key: SplitId) -> bool:
-        """Whether that is `key`, or may be, where no cluster was said."""
-        return (self.topic, self.partition) == key[1:] and self.cluster in (None, key.cluster)
-
 
 def parse_split(context: click.Context, parameter: click.Parameter, text: str) -> Wanted:
     """What CLUSTER/TOPIC/PARTITION or TOPIC/PARTITION means."""
@@ -125,7 +121,7 @@ def _page(log: OffsetLog, split: Wanted, found: Sequence[tuple[str, SplitHistory
         where = f", source {source} of the query" if len(log.sources) > 1 else ""
         parts.append(Text(plain(f"{story.split}{where}"), "bold"))
         parts.append(_table(story))
-        parts.append(Text(f"Now, after batch {last}: {describe_split(story.now)}.", "bold"))
+        parts.append(Text(f"Now, after batch {last}: {story.stands}.", "bold"))
     if not log.committed:
         parts.append(Text(f"Batch {last} is planned, but Spark has not committed it yet."))
     parts.extend(Text(f"Note: {plain(note)}.") for note in log.notes)

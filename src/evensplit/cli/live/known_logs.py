@@ -13,14 +13,18 @@ from evensplit.kafka.admin.protocol import ClusterPort, are_two_clusters
 from evensplit.kafka.options.client import ClientSettings
 
 
+class AnotherCluster(ClusterError):
+    """Another Kafka cluster answers than the one that positions are of."""
+
+
 def ask_same(client: ClusterPort, cluster: str, kafka_id: str, positions: Positions, settings: ClientSettings) -> Logs:
     """The logs beside `positions`. `kafka_id`: as Kafka calls the cluster that they are in; empty if not known.
 
-    `settings`: those of `client`. Raises ClusterError, also if another Kafka cluster answers.
+    `settings`: those of `client`. Raises ClusterError, an AnotherCluster if another Kafka cluster answers.
     """
     logs = ask_logs(client, topics_of(positions), positions)
     if another := _another(kafka_id, logs, settings):
-        raise ClusterError(cluster, another)
+        raise AnotherCluster(cluster, another)
     return logs
 
 

@@ -18,13 +18,14 @@ from evensplit.cli.live.connection_options import (
     said_of,
     servers_of,
 )
-from evensplit.cli.live.known_logs import ask_same
+from evensplit.cli.live.known_logs import AnotherCluster, ask_same
 from evensplit.cli.live.log_ends import Logs, connected, settings_of
 from evensplit.core.import_spark_offsets import Positions, positions_of_state
 from evensplit.core.model import SplitId
+from evensplit.core.state.observation import Report
 from evensplit.errors import ClusterError
 from evensplit.explain.batch_rates import EndsLook, growth_of
-from evensplit.kafka.admin.protocol import ClusterPort
+from evensplit.kafka.admin.protocol import ClusterPort, are_two_clusters
 from evensplit.kafka.deadline import in_background
 from evensplit.kafka.options.client import ClientSettings
 from evensplit.observe.source_view import SplitView, View
@@ -61,6 +62,8 @@ class _Asked:
     target: Target
     client: ClusterPort
     look: Future[tuple[int, Logs]] | None = None
+    whose: str = ""
+    """The cluster, as Kafka calls it, that `look` asks."""
 
 
 def _ask(asked: _Asked, positions: Positions) -> tuple[int, Logs]:
@@ -82,6 +85,8 @@ class LogEnds:
     """
 
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    others: set[tuple[str, str]] = field(default_factory=set)
+    """Those of `failures` where another Kafka cluster answers."""
     _asked: dict[tuple[str, str], _Asked] = field(default_factory=dict)
     _ends: dict[tuple[str, str], Mapping[SplitId, int]] = field(default_factory=dict)
     _looks: dict[tuple[str, str], list[EndsLook]] = field(default_factory=dict)
@@ -94,15 +99,19 @@ class LogEnds:
 
     def poll(self, views: Views) -> None:
         """Take the answers that have come, and ask anew."""
+        for stand in stands_of(views):
+            asked = self._asked.get((stand.source, stand.cluster))
+            if asked is not None and asked.target.kafka_id != stand.kafka_id:
+                self._know(asked, stand.kafka_id)
         self.ask({(stand.source, stand.cluster): stand.positions for stand in stands_of(views)})
 
     def ask(self, stands: Mapping[tuple[str, str], Positions]) -> None:
         """The same by source and cluster -> the positions beside which the ends are wanted."""
         for key, asked in self._asked.items():
             if asked.look is not None and asked.look.done():
-                self._take(key, asked.look)
-                asked.look = None
+                self._take(key, asked, asked.look)
             if asked.look is None and key in stands:
+                asked.whose = asked.target.kafka_id
                 asked.look = in_background(partial(_ask, asked, stands[key]), f"evensplit-ends-{key[1]}")
 
     def finish(self) -> None:
@@ -110,8 +119,7 @@ class LogEnds:
         under_way = {key: asked.look for key, asked in self._asked.items() if asked.look is not None}
         wait(under_way.values())
         for key, look in under_way.items():
-            self._take(key, look)
-            self._asked[key].look = None
+            self._take(key, self._asked[key], look)
 
     def with_ends(self, source: str, view: View) -> View:
         """The view, with how far the logs reach now in place of what was known when its last batch was planned."""
@@ -122,6 +130,12 @@ class LogEnds:
         if not latest:
             return view
         return replace(view, last=replace(view.last, report=replace(view.last.report, latest=latest)))
+
+    def report(self, source: str, view: View) -> Report:
+        """The ends that `with_ends` has, and which clusters do not answer."""
+        away = {cluster: why for (of, cluster), why in self.failures.items() if of == source}
+        others = frozenset(cluster for cluster in away if (source, cluster) in self.others)
+        return Report(self.with_ends(source, view).last.report.latest, away, another=others)
 
     def ends_of(self, source: str, cluster: str) -> tuple[int, Mapping[SplitId, int]] | None:
         """The ends of the logs of a cluster, and when they were seen, by the wall clock; None: they are not known."""
@@ -144,14 +158,29 @@ class LogEnds:
         """Ask this cluster, too."""
         self._asked[target.source, target.cluster] = _Asked(target, connected(target.cluster, target.settings))
 
-    def _take(self, key: tuple[str, str], look: Future[tuple[int, Logs]]) -> None:
+    def _know(self, asked: _Asked, kafka_id: str) -> None:
+        """Ask from now on for the cluster that Kafka calls so. What is known of another one is forgotten."""
+        key = (asked.target.source, asked.target.cluster)
+        if are_two_clusters(asked.target.kafka_id, kafka_id):
+            self.failures.pop(key, None)
+            self.others.discard(key)
+            self._ends.pop(key, None)
+            self._looks.pop(key, None)
+        asked.target = asked.target._replace(kafka_id=kafka_id)
+
+    def _take(self, key: tuple[str, str], asked: _Asked, look: Future[tuple[int, Logs]]) -> None:
+        asked.look = None
+        if are_two_clusters(asked.whose, asked.target.kafka_id):
+            return
         try:
             at_ms, logs = look.result()
         except ClusterError as error:
             self.failures[key] = error.detail
+            (self.others.add if isinstance(error, AnotherCluster) else self.others.discard)(key)
             self._ends.pop(key, None)
         else:
             self.failures.pop(key, None)
+            self.others.discard(key)
             self._ends[key] = {SplitId(key[1], *at): end for at, end in logs.ends.items()}
             self._seen_ms[key] = round(time() * 1000) - (round(monotonic() * 1000) - at_ms)
             known = [one for one in self._looks.get(key, ()) if at_ms - one.at_ms <= LOOKED_MS]

@@ -71,7 +71,7 @@ def report(
     finally:
         ends.close()
     seen = {name: ends.with_ends(name, view) for name, view in views.items()}
-    data = page_of(kept, seen, ends.failures, int(time.time() * 1000))
+    data = page_of(kept, seen, ends, int(time.time() * 1000))
     write_whole(output, data)
     if form == "json":
         click.echo(

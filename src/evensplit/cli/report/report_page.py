@@ -9,11 +9,13 @@ from typing import Any
 from markupsafe import Markup
 
 from evensplit.checkpoint.history import CheckpointHistory
+from evensplit.cli.live.lags import LogEnds
 from evensplit.cli.report.report_charts import plots_of
 from evensplit.core.state.observation import Report
 from evensplit.observe.dashboard.rendering import HERE, render
 from evensplit.observe.dashboard.view.page import tiles
 from evensplit.observe.dashboard.view.proofs import how_far, proofs
+from evensplit.observe.health.figures import needed_now
 from evensplit.observe.recorder import QueryStatus, SourceStatus
 from evensplit.observe.source_view import View, look
 
@@ -21,13 +23,8 @@ ROWS_MAX = 200
 """How many clusters, and how many changes, have a row each."""
 
 
-def page_of(
-    kept: CheckpointHistory, views: Mapping[str, View], failures: Mapping[tuple[str, str], str], made_ms: int
-) -> bytes:
-    """The whole file, of `views`: source -> its view, with the ends of the logs as far as they are known.
-
-    `failures`: source and cluster -> why they are not known there.
-    """
+def page_of(kept: CheckpointHistory, views: Mapping[str, View], ends: LogEnds, made_ms: int) -> bytes:
+    """The whole file, of `views`: source -> its view. `ends`: the ends of the logs, as far as they are known."""
     return render(
         "report.html",
         {
@@ -36,21 +33,21 @@ def page_of(
             "made_ms": made_ms,
             # Our own file.
             "css": Markup((HERE / "assets" / "dashboard.css").read_text("utf-8")),  # noqa: S704
-            "sources": list(_sources(views, failures)),
+            "sources": list(_sources(views, ends)),
         },
     )
 
 
-def _sources(views: Mapping[str, View], failures: Mapping[tuple[str, str], str]) -> Iterator[dict[str, Any]]:
+def _sources(views: Mapping[str, View], ends: LogEnds) -> Iterator[dict[str, Any]]:
     for name, view in views.items():
-        unreachable = {cluster: why for (source, cluster), why in failures.items() if source == name}
-        seen = Report(view.last.report.latest, unreachable)
+        seen = ends.report(name, view)
         shown, clusters = look(view, seen), view.explanation.clusters
+        watched = SourceStatus(shown, QueryStatus.UNKNOWN, None)
         splits = sum(sum(one.splits.values()) for one in clusters)
         yield {
             "name": name,
             "asked": seen != Report(),
-            "tiles": tiles(SourceStatus(shown, QueryStatus.UNKNOWN, None), splits),
+            "tiles": tiles(watched, splits, needed_now(watched)),
             "how_far": how_far(shown),
             "proofs": proofs(shown),
             "clusters": shown.explanation.clusters[:ROWS_MAX],

@@ -42,6 +42,9 @@ class Report:
     """Cluster -> since when it does not answer, where that is known."""
     counts: str = field(default="", compare=False)
     """The name under which the tasks of this run tell what they count; empty: they do not."""
+    another: frozenset[str] = frozenset()
+    """Those of `unreachable` at whose address another Kafka cluster answers. Of checkpoints only: it is not encoded, as
+    a query that runs ends then."""
 
 
 def encode_report(report: Report) -> dict[str, Any]:

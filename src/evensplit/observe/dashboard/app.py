@@ -23,7 +23,7 @@ from evensplit.observe.dashboard.view.overview import overview
 from evensplit.observe.dashboard.view.query import BadPageQuery, PageQuery, Show
 from evensplit.observe.dashboard.view.sources import choices, find
 from evensplit.observe.health.advice import advice_of
-from evensplit.observe.health.rules import PAGES, WHEN
+from evensplit.observe.health.rules import NOT_RUNNING, PAGES, WHEN
 from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.recorder import Begun, Recorder, SourceStatus
 from evensplit.observe.recorder_group import RecorderGroup
@@ -61,6 +61,7 @@ class Pages:
         self._unsubscribe: WeakKeyDictionary[Recorder, Callable[[], object]] = WeakKeyDictionary()
         self._notes: dict[str | None, tuple[str, ...]] = {}
         self._passing: dict[str | None, tuple[str, ...]] = {}
+        self._awaited: frozenset[str | None] = frozenset()
         self._unreadable: tuple[Unreadable, ...] = ()
         self._splits = page.Splits()
         self._slots = asyncio.Semaphore(RENDERED_AT_ONCE_MAX)
@@ -83,15 +84,24 @@ class Pages:
             self._unsubscribe[recorder] = lambda: [end() for end in ends]
             self._feed.news()
 
-    def note(self, notes: Sequence[str], query_id: str | None = None, passing: Sequence[str] = ()) -> None:
+    def note(
+        self,
+        notes: Sequence[str],
+        query_id: str | None = None,
+        passing: Sequence[str] = (),
+        *,
+        awaited: bool = False,
+    ) -> None:
         """Show these sentences above everything, in place of the earlier ones; of one query, above its page.
 
-        `passing`: what is as it should be, and is not told among all queries.
+        `passing`: what is as it should be, and is not told among all queries. `awaited`: clusters were asked for the
+        lag of the query, and have not answered yet.
         """
-        before = (self._notes.get(query_id, ()), self._passing.get(query_id, ()))
-        if (tuple(notes), tuple(passing)) != before:
+        before = (self._notes.get(query_id, ()), self._passing.get(query_id, ()), query_id in self._awaited)
+        if (tuple(notes), tuple(passing), awaited) != before:
             self._notes = {**self._notes, query_id: tuple(notes)}
             self._passing = {**self._passing, query_id: tuple(passing)}
+            self._awaited = (self._awaited - {query_id}) | ({query_id} if awaited else frozenset())
             self._feed.news()
 
     def unreadable(self, ones: Sequence[Unreadable]) -> None:
@@ -169,9 +179,15 @@ class Pages:
             found |= {"body": "advice.html", "params": params, "rules": [(one, WHEN[one], PAGES[one]) for one in WHEN]}
             return render("advice.html" if part else "page.html", found), 200
         if params.show is Show.ALL or (self._overview and params.source is None):
-            notes = self._notes
-            found |= {"body": "overview.html", "notes": list(notes.get(None, ()))}
-            found |= overview(self._group, params, now_ms=now_ms(), notes=notes, unreadable=self._unreadable)
+            found |= {"body": "overview.html", "notes": list(self._notes.get(None, ()))}
+            found |= overview(
+                self._group,
+                params,
+                now_ms=now_ms(),
+                notes=self._notes,
+                unreadable=self._unreadable,
+                awaited=self._awaited,
+            )
             return render("overview.html" if part else "page.html", found), 200
         return self._one(params, part, found)
 
@@ -187,8 +203,10 @@ class Pages:
         if watched is not None:
             query_id = watched.view.source.query_id
             sink = self._group.sink(query_id)
-            found |= page.live(watched, params, self._splits, sink)
-            found |= {"history": make_history(watched), "advice": advice_of(watched, now_ms(), sink)}
+            advice = advice_of(watched, now_ms(), sink)
+            stopped = any(one.rule in NOT_RUNNING for one in advice)
+            found |= page.live(watched, params, self._splits, sink, stopped=stopped)
+            found |= {"history": make_history(watched, awaited=query_id in self._awaited), "advice": advice}
             found["notes"] += (*self._notes.get(query_id, ()), *self._passing.get(query_id, ()))
         elif isinstance(known, Begun):
             found |= page.begun(known, params, self._group.sink(known.source.query_id))

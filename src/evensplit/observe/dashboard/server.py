@@ -70,12 +70,20 @@ class Dashboard:
         """Show what `recorder` hears as well. Adding one again changes nothing."""
         self._pages.watch(recorder)
 
-    def note(self, notes: Sequence[str], query_id: str | None = None, passing: Sequence[str] = ()) -> None:
+    def note(
+        self,
+        notes: Sequence[str],
+        query_id: str | None = None,
+        passing: Sequence[str] = (),
+        *,
+        awaited: bool = False,
+    ) -> None:
         """Show these sentences above everything, in place of the earlier ones; of one query, above its page.
 
-        `passing`: what is as it should be, and is not told among all queries.
+        `passing`: what is as it should be, and is not told among all queries. `awaited`: clusters were asked for the
+        lag of the query, and have not answered yet.
         """
-        self._pages.note(notes, query_id, passing)
+        self._pages.note(notes, query_id, passing, awaited=awaited)
 
     def unreadable(self, ones: Sequence[Unreadable]) -> None:
         """Show these checkpoints among all queries, with what is wrong with them, in place of the earlier ones."""

@@ -59,7 +59,8 @@ STOPPED_BATCHES = 10
 
 NOT_DONE_MS = 30_000
 """A batch hangs, or its query does not run, if it is not done after so long, and `NOT_DONE_TIMES` the longest of those
-before it; `STOPPED_MS` for one that is not to be compared with them, as it is `NOT_DONE_LARGER` times as large."""
+before it; `STOPPED_MS` for one that is not to be compared with them, as it is `NOT_DONE_LARGER` times as large, or it
+is not known what its query reads besides."""
 NOT_DONE_TIMES = 5
 NOT_DONE_LARGER = 2
 
@@ -161,8 +162,17 @@ def _growth(known: Sequence[tuple[int, int]]) -> float:
 
 
 def _away(watched: SourceStatus) -> Iterator[Advice]:
-    """Clusters are read and do not answer."""
-    away = sorted(watched.view.away)
+    """Clusters are read and do not answer, or others do in their place."""
+    view = watched.view
+    others = [one.id for one in view.explanation.clusters if one.another and one.id in view.away]
+    if others:
+        whom = f"cluster {others[0]}" if len(others) == 1 else f"clusters {some(others)}"
+        yield Advice(
+            Rule.AWAY,
+            f"Another Kafka cluster answers in place of {whom}, so nothing is known of the lag: say "
+            "--bootstrap-servers of the one that the query reads.",
+        )
+    away = sorted(view.away.difference(others))
     if not away:
         return
     runs = watched.stage in RUNS
@@ -228,7 +238,11 @@ def _not_done(view: View, passed_ms: int) -> Iterator[Advice]:
     works = _run(view)[-BATCHES - 1 :]
     before = works[:-1]
     took = [ms for ms in map(_took_ms, before, works[1:]) if ms is not None]
-    alike = bool(took) and works[-1].offsets_sum <= NOT_DONE_LARGER * max(one.offsets_sum for one in before)
+    # How long a batch takes depends on all that it reads.
+    of_all = view.of_all
+    *sizes, last = [one.offsets_sum if of_all is None else of_all.get(one.batch) for one in works]
+    known = [size for size in sizes if size is not None]
+    alike = bool(took and known) and last is not None and last <= NOT_DONE_LARGER * max(known)
     if passed_ms > max(NOT_DONE_MS if alike else STOPPED_MS, NOT_DONE_TIMES * max(took, default=0)):
         usual = f" (those before it: {_lasted(max(took))} at most)" if took else ""
         yield Advice(
@@ -242,7 +256,8 @@ def _took_ms(one: Work, following: Work) -> int | None:
     """How long a batch took at most; None: not known. The next one is planned when it is done."""
     if one.duration_ms is not None or one.at_ms is None or following.at_ms is None:
         return one.duration_ms
-    return following.at_ms - one.at_ms
+    # If the clock was set back in between, it does not say.
+    return following.at_ms - one.at_ms if following.at_ms >= one.at_ms else None
 
 
 def _late(watched: SourceStatus, now_ms: int | None) -> bool:

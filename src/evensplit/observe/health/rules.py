@@ -50,15 +50,15 @@ NOT_RUNNING = frozenset({Rule.STOPPED, Rule.NOT_DONE})
 """The rules about a checkpoint whose query does not run, it seems: how many readers it needs is not the question."""
 
 WHEN: Mapping[Rule, str] = {
-    Rule.AWAY: "A cluster that is read does not answer.",
+    Rule.AWAY: "A cluster that is read does not answer, or another one does in its place.",
     Rule.LOST: "Losses were declared in the last day, in batches that were seen (failOnDataLoss=false).",
     Rule.NOT_WRITTEN: "The last batch that was written could not be ended.",
     Rule.SILENT: "Nothing was heard of a running query for half an hour.",
     Rule.STOPPED: "A checkpoint had no new batch for ten minutes, and for ten times as long as its batches are apart, "
     "and there are unread records.",
     Rule.NOT_DONE: "The newest batch of a checkpoint is not done after half a minute, and after five times as long as "
-    "the longest of the ten before it took; after ten minutes at least if it is more than twice as large as these, or "
-    "the first.",
+    "the longest of the ten before it took; after ten minutes at least if it is more than twice as large as these, "
+    "or the first, or the query has sources that are not evensplit's.",
     Rule.READERS: "More readers are needed than there are.",
     Rule.PARTITIONS: "More readers would be needed than there are partitions.",
     Rule.LIMIT: "A limit keeps batches short, readers have time to spare, and the lag grows.",

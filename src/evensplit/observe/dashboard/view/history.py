@@ -12,6 +12,9 @@ _UNITS = ((172_800_000, 86_400_000, "days"), (7_200_000, 3_600_000, "hours"), (1
 """From how many ms on which unit is used, how many ms it has, and its name."""
 
 
+LAG_AWAITED = "Clusters were asked for the lag, and have not answered yet"
+
+
 @dataclass(frozen=True, slots=True)
 class History:
     """The plots, and what to say in place of those of the lag; empty if they are there, or are to come."""
@@ -20,8 +23,11 @@ class History:
     without: str = ""
 
 
-def make_history(watched: SourceStatus) -> History:
-    """The plots of a source, all over the same time. There are none before two batches or looks."""
+def make_history(watched: SourceStatus, *, awaited: bool = False) -> History:
+    """The plots of a source, all over the same time. There are none before two batches or looks.
+
+    `awaited`: clusters were asked for its lag, and have not answered yet.
+    """
     view = watched.view
     points = view.lags.points
     took = [(one.at_ms, one.duration_ms) for one in view.work if one.at_ms is not None and one.duration_ms is not None]
@@ -29,6 +35,7 @@ def make_history(watched: SourceStatus) -> History:
     without = ""
     if watched.stage is QueryStatus.UNKNOWN and not points:
         without = "A checkpoint has no ends of logs, so the lag is not known: --lag asks the clusters for them."
+        without = f"{LAG_AWAITED}." if awaited else without
     if len(set(times)) < 2:
         return History((), without)
     first, last = min(times), max(times)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from evensplit.core.text import counted
 from evensplit.observe.dashboard.view.formatting import exact, lasted, short
+from evensplit.observe.dashboard.view.history import LAG_AWAITED
 from evensplit.observe.dashboard.view.query import PageQuery, Show
 from evensplit.observe.dashboard.view.sources import Shown, everything, runs, source_of
 from evensplit.observe.dashboard.view.status import Status, status_of, status_of_begun, status_of_sink
 from evensplit.observe.health.advice import Advice
 from evensplit.observe.health.figures import Figures
-from evensplit.observe.health.standing import QUIET, RUNNING, URGENT, Order, order_of, standing_of, verdict
+from evensplit.observe.health.standing import QUIET, RUNNING, URGENT, Order, Standing, order_of, standing_of, verdict
 from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.recorder import Begun, QueryStatus, SourceStatus
@@ -80,10 +81,18 @@ def overview(
     now_ms: int,
     notes: Mapping[str | None, Sequence[str]],
     unreadable: Sequence[Unreadable] = (),
+    awaited: Collection[str | None] = (),
 ) -> dict[str, Any]:
-    """The values of the page. `notes`: query id -> what to say of it. `unreadable`: checkpoints without a query."""
+    """The values of the page. `notes`: query id -> what to say of it. `unreadable`: checkpoints without a query.
+
+    `awaited`: ids of queries whose clusters were asked for the lag, and have not answered yet.
+    """
     sinks = {one.view.query_id: one.view for one in group.sinks()}
-    rows = [_row(one, sinks, now_ms, notes.get(source_of(one).query_id, ())) for one in everything(group)]
+    rows = [
+        _row(one, sinks, now_ms, notes.get(query_id, ()), awaited=query_id in awaited)
+        for one in everything(group)
+        for query_id in [source_of(one).query_id]
+    ]
     rows += [_unreadable(one) for one in unreadable if not one.other]
     found = sorted(
         (one for one in rows if params.find.casefold() in one.name.casefold()),
@@ -115,7 +124,7 @@ def _counts(rows: Sequence[Row]) -> str:
     return verdict([one.attention for one in rows]) if rows else ""
 
 
-def _row(one: Shown, sinks: Mapping[str, SinkView], now_ms: int, notes: Sequence[str]) -> Row:
+def _row(one: Shown, sinks: Mapping[str, SinkView], now_ms: int, notes: Sequence[str], *, awaited: bool) -> Row:
     source = source_of(one)
     name, params = str(source), PageQuery().at(source)
     if isinstance(one, SinkStatus):
@@ -127,22 +136,22 @@ def _row(one: Shown, sinks: Mapping[str, SinkView], now_ms: int, notes: Sequence
         problem = one.said or one.failure
         attention = URGENT if urgent else RUNNING if runs(one) else QUIET
         return Row(name, params, *_said(status), problem=problem, attention=attention)
-    return _of_source(one, name, params, sinks.get(source.query_id), now_ms, notes)
+    standing = standing_of(one, now_ms, sinks.get(source.query_id))
+    asked = one.stage is not QueryStatus.UNKNOWN or bool(one.view.away)
+    return _of_source(one, standing, params, notes, "" if asked else LAG_AWAITED if awaited else _NO_LAG)
 
 
-def _of_source(
-    one: SourceStatus, name: str, params: PageQuery, sink: SinkView | None, now_ms: int, notes: Sequence[str]
-) -> Row:
-    standing = standing_of(one, now_ms, sink)
+def _of_source(one: SourceStatus, standing: Standing, params: PageQuery, notes: Sequence[str], no_lag: str) -> Row:
+    """`no_lag`: why no lag may be known; empty if its clusters are asked."""
     figures = standing.figures
     return Row(
-        name,
+        standing.name,
         params,
         *_said(status_of(one)),
         problem=(one.said or one.failure) if one.stage is QueryStatus.FAILED else next(iter(notes), ""),
         batch=figures.batch,
         at_ms=figures.at_ms,
-        lag=_lag(figures, asked=one.stage is not QueryStatus.UNKNOWN or bool(one.view.away)),
+        lag=_lag(figures, no_lag),
         waited=_waited(figures),
         rate=None if figures.rate is None else Value(f"{short(figures.rate)}/s", f"{exact(figures.rate)} offsets/s"),
         took=_took(figures),
@@ -162,11 +171,11 @@ def _said(status: Status) -> tuple[str, str, int | None]:
     return status.tone, status.said, status.since_ms
 
 
-def _lag(figures: Figures, *, asked: bool) -> Value:
+def _lag(figures: Figures, no_lag: str) -> Value:
     unknown = figures.lag_unknown
     if figures.lag is None:
-        title = f"unknown for {counted(unknown, 'partition')}" if asked else _NO_LAG
-        return Value("?", title, "off")
+        title = no_lag or f"unknown for {counted(unknown, 'partition')}"
+        return Value("…" if no_lag == LAG_AWAITED else "?", title, "off")
     more = f", and unknown for {counted(unknown, 'partition')}" if unknown else ""
     return Value(f"{short(figures.lag)}{' +?' if unknown else ''}", f"{exact(figures.lag)} offsets to read{more}")
 

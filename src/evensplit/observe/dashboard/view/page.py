@@ -10,6 +10,7 @@ from typing import Any
 
 from evensplit.core.text import counted
 from evensplit.explain.batch import ClusterView, health
+from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.explain.record_counts import Counted
 from evensplit.explain.split_history import SplitHistory, describe_split
 from evensplit.observe.dashboard.view.chart import make_chart
@@ -115,14 +116,20 @@ def writing(one: SinkStatus, params: PageQuery) -> dict[str, Any]:
     }
 
 
-def live(watched: SourceStatus, params: PageQuery, splits: Splits, sink: SinkView | None = None) -> dict[str, Any]:
-    """The values of the part that changes from batch to batch. `sink`: what the query has written."""
+def live(
+    watched: SourceStatus, params: PageQuery, splits: Splits, sink: SinkView | None = None, *, stopped: bool = False
+) -> dict[str, Any]:
+    """The values of the part that changes from batch to batch. `sink`: what the query has written.
+
+    `stopped`: it seems not to run, so how many readers it needs is not the question.
+    """
     view, explanation = watched.view, watched.view.explanation
     here = replace(params.at(view.source), split=None)
     moved = frozenset(move.split for move in explanation.changes.moves)
     found = splits.of(view)
     kinds = [one for one in view.happenings if not here.kinds or one.kind in here.kinds]
     older = min(here.older, max(0, len(kinds) - 1))
+    needed = None if stopped else needed_now(watched)
     happenings = kinds[::-1][older : older + HAPPENINGS_MAX]
     return {
         "view": view,
@@ -132,7 +139,7 @@ def live(watched: SourceStatus, params: PageQuery, splits: Splits, sink: SinkVie
         "status": status_of(watched),
         "over": watched.stage in OVER,
         "heard_ms": watched.heard_ms,
-        "tiles": tuple(tiles(watched, len(found))),
+        "tiles": tuple(tiles(watched, len(found), needed)),
         "how_far": how_far(view),
         "notices": _few(explanation.notices, "more notices"),
         "clusters": _clusters(watched, here),
@@ -142,7 +149,7 @@ def live(watched: SourceStatus, params: PageQuery, splits: Splits, sink: SinkVie
         "clusters_left": max(0, len(explanation.clusters) - CLUSTERS_MAX),
         "grid": make_grid(found, here, {one.reader: one.offsets for one in explanation.readers}, moved),
         "chart": make_chart(view.work),
-        "proofs": [*proofs(view), *advised(watched)],
+        "proofs": [*proofs(view), *advised(view, needed)],
         "settings": told_settings(view.last.end.settings),
         "happenings": happenings,
         "happenings_known": len(kinds),
@@ -162,15 +169,15 @@ def story(history: SplitHistory) -> dict[str, Any]:
         before = f"Before batch {history.known_from:,} it was {stood}."
     return {
         "split": history.split,
-        "now": describe_split(history.now),
+        "now": history.stands,
         "chapters": chapters[::-1],
         "left": len(history.chapters) - len(chapters),
         "before": before,
     }
 
 
-def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
-    """The numbers at the top, for a source with so many splits."""
+def tiles(watched: SourceStatus, splits: int, needed: ReadersNeeded | None) -> Sequence[Tile]:
+    """The numbers at the top, for a source with so many splits. `needed`: how many readers are, if that is said."""
     view = watched.view
     explanation, totals = view.explanation, view.totals
     unknown = sum(one.lag_unknown for one in explanation.clusters)
@@ -178,7 +185,6 @@ def tiles(watched: SourceStatus, splits: int) -> Sequence[Tile]:
     # Splits that are retained or were read to their ends have no lag.
     lag = sum(lags) if lags or not unknown else None
     lost = sum(totals.losses.values())
-    needed = needed_now(watched)
     return [
         Tile(
             "Lag",

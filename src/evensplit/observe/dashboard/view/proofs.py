@@ -10,8 +10,7 @@ from evensplit.core.state.settings import COUNT, GAIN_PERCENT_DEFAULT, LEVEL, Se
 from evensplit.core.text import counted, some
 from evensplit.explain.held import held_sentence
 from evensplit.explain.reader_loads import ReaderLoad
-from evensplit.observe.health.figures import needed_now
-from evensplit.observe.recorder import SourceStatus
+from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.observe.source_view import View
 
 LINES_MAX = 12
@@ -41,12 +40,11 @@ def how_far(view: View) -> Mapping[str, Any]:
     return {"held": held and f"The last batch was {held}", "reached_ms": view.last.end.reached_ms}
 
 
-def advised(watched: SourceStatus) -> Sequence[tuple[str, str]]:
+def advised(view: View, needed: ReadersNeeded | None) -> Sequence[tuple[str, str]]:
     """How many readers are needed, and why, with its tone."""
-    needed = needed_now(watched)
     if needed is None:
         return []
-    enough = len(watched.view.explanation.readers) >= needed.readers
+    enough = len(view.explanation.readers) >= needed.readers
     return [("off" if enough and not needed.capped else "bad", f"{needed.sentence()}.")]
 
 
