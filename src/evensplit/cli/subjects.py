@@ -87,14 +87,14 @@ _SECURITY = Subject(
 
 _TOOLS = Subject(
     "Kafka's own tools",
-    "With commitGroup, a query commits its offsets to a consumer group after each batch, so that kafka-consumer-groups.sh "
-    "and the like show its lag.",
+    "With commitGroup, a query commits its offsets to a consumer group after each batch, so that "
+    "kafka-consumer-groups.sh and the like show its lag.",
     f"{COOKBOOK}#lag-in-kafkas-own-tools",
 )
 _UPGRADE = Subject(
     "upgrading",
-    "`evensplit doctor --checkpoint CHECKPOINT` says which format the checkpoint is in, and which versions can go on from "
-    "it.",
+    "`evensplit doctor --checkpoint CHECKPOINT` says which format the checkpoint is in, and which versions can go on "
+    "from it.",
     "../howto/upgrading.md",
 )
 
