@@ -17,8 +17,8 @@ from evensplit.checkpoint.places.entry import entry
 from evensplit.checkpoint.places.place import Place
 from evensplit.errors import CheckpointError
 
-DEPTH_MAX = 4
-"""How many folders deep checkpoints are looked for."""
+DEPTH_MAX = 7
+"""How many folders deep checkpoints are looked for: as deep as they are in the project of a declarative pipeline."""
 
 FOUND_MAX = 500
 """How many checkpoints are found at most."""

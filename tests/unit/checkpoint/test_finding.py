@@ -39,7 +39,16 @@ def test_the_directories_in_a_directory(home: Place) -> None:
 
 
 def test_checkpoints_are_found_to_a_depth_by_their_names(home: Place) -> None:
-    places = ("b-c", "b/d", "a", "team/c", "team/sub/sub/d", "team/sub/sub/sub/too-deep", "a/state/inside", ".hidden/e")
+    places = (
+        "b-c",
+        "b/d",
+        "a",
+        "team/c",
+        "team/sub/sub/d",
+        "team/sub/sub/sub/sub/sub/sub/too-deep",
+        "a/state/inside",
+        ".hidden/e",
+    )
     put_all(home, {f"{name}/offsets/0": b"v1" for name in places} | {"file": b"", "a/metadata": b"{}"})
     found = checkpoints_below(home)
     assert list(found.checkpoints) == ["a", "b/d", "b-c", "team/c", "team/sub/sub/d"]
@@ -50,7 +59,7 @@ def test_checkpoints_are_found_to_a_depth_by_their_names(home: Place) -> None:
 def test_each_checkpoint_is_found_once_whatever_links_lead_to_it(tmp_path: Path) -> None:
     """By its own name if it has one there. Links that lead in circles or nowhere end the search no less."""
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
-    for name in ("q", "team/b", ".versions/3", "1/2/3/4/5"):
+    for name in ("q", "team/b", ".versions/3", "1/2/3/4/5/6/7/8"):
         (home / name / "offsets").mkdir(parents=True)
     for name in ("c", "team/d"):
         (elsewhere / name / "offsets").mkdir(parents=True)
@@ -66,7 +75,7 @@ def test_each_checkpoint_is_found_once_whatever_links_lead_to_it(tmp_path: Path)
     for name, target in (links | more | {"deep": home / "1/2/3", "nowhere": tmp_path / "no"}).items():
         (home / name).symlink_to(target)
     found = checkpoints_below(home)
-    assert list(found.checkpoints) == ["current", "deep/4/5", "most/team/d", "out", "q", "team/b"]
+    assert list(found.checkpoints) == ["current", "deep/4/5/6/7/8", "most/team/d", "out", "q", "team/b"]
     assert (found.unreadable, found.more) == ([], False)
     fleet = Fleet([home / "a", home, elsewhere])
     fleet.check()

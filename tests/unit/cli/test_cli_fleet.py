@@ -94,7 +94,15 @@ def nobody() -> FleetLag:
 
 
 def test_checkpoints_are_found_to_a_depth_and_not_inside_of_others(tmp_path: Path) -> None:
-    for name in ("b", "a", "team/c", "team/sub/sub/d", "team/sub/sub/sub/too-deep", "a/state/inside", ".hidden/e"):
+    for name in (
+        "b",
+        "a",
+        "team/c",
+        "team/sub/sub/d",
+        "team/sub/sub/sub/sub/sub/sub/too-deep",
+        "a/state/inside",
+        ".hidden/e",
+    ):
         (tmp_path / name / "offsets").mkdir(parents=True)
     (tmp_path / "file").write_text("")
     found = checkpoints_below(tmp_path)
@@ -378,7 +386,7 @@ def test_what_cannot_be_shown(tmp_path: Path) -> None:
     assert "or a folder with some below it" in refused(str(tmp_path / "empty"), code=1)
     said = refused(str(tmp_path / "all"), str(tmp_path / "empty"), code=1)
     assert f"{tmp_path / 'empty'} is no checkpoint" in said
-    assert "there is none below it to a depth of 4" in said
+    assert "there is none below it to a depth of 7" in said
     assert "--source is of one checkpoint" in refused(str(tmp_path / "all"), "--source", "0", code=2)
     assert "no cluster is asked; expected --lag" in refused(
         str(tmp_path / "all"), "--option", "kafka.client.id=me", code=2

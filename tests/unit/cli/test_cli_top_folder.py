@@ -67,8 +67,15 @@ def test_a_table_of_all(folder: Path) -> None:
     assert [row.split()[0] for row in shown.splitlines() if " ago " in row] == ["quick", "team/stopped"]
     assert "5 h ago" in shown
     assert "broken cannot be read:" in shown
-    assert "other" not in shown
+    assert "Without a source of evensplit, so not shown: other" in shown
     assert "lag" not in shown
+
+
+def test_where_nothing_is_of_evensplit_nothing_is_well(tmp_path: Path) -> None:
+    write_batch(tmp_path / "all" / "other", 3, '{"topic":{"0":5}}', at_ms=1)
+    shown, _ = read_checkpoint("top", tmp_path / "all", "--once")
+    assert shown.startswith("0 queries: nothing to watch")
+    assert "Without a source of evensplit, so not shown: other" in shown
 
 
 def test_the_lag_of_all(folder: Path, east: FakeKafka) -> None:
@@ -260,7 +267,7 @@ def test_what_makes_no_sense(folder: Path) -> None:
     empty = folder.parent / "empty"
     empty.mkdir()
     said = invoke("top", empty, code=1)[1]
-    assert f"{empty} is no checkpoint: it has no directory offsets, and there is none below it to a depth of 4" in said
+    assert f"{empty} is no checkpoint: it has no directory offsets, and there is none below it to a depth of 7" in said
     assert "or a folder with some below it, such as FOLDER/orders, in which is the directory offsets" in said
     assert f"Did you mean {folder / 'quick'}?" in invoke("top", folder / "quick" / "offsets", code=1)[1]
     assert f"there is no directory {folder / 'none'}" in invoke("top", folder / "none", code=1)[1]

@@ -204,7 +204,8 @@ def test_whoever_does_not_run_needs_no_readers() -> None:
         assert rules(advice_of(watched(view, QueryStatus.UNKNOWN), at_ms + 1_000 * ago_s)) == said
     assert rules(advice_of(watched(view), at_ms + 51_000)) == ["readers"], "of a query that is heard, it is known"
     undone = with_durations(view, {}, done=False)
-    assert rules(advice_of(watched(undone, QueryStatus.UNKNOWN), at_ms + 30_000)) == ["readers"]
+    for ago_s, said in ((20, ["readers"]), (21, []), (50, [])):
+        assert rules(advice_of(watched(undone, QueryStatus.UNKNOWN), at_ms + 1_000 * ago_s)) == said
     assert rules(advice_of(watched(undone, QueryStatus.UNKNOWN), at_ms + 51_000)) == ["not-done"]
 
 
@@ -285,6 +286,18 @@ def test_a_limit_far_below_what_one_reader_goes_through() -> None:
     assert rules(advice_of(watched(played(ends, took=lambda _: 100, every_ms=1_000, lag=lambda now: now)))) == [
         "alignment"
     ]
+
+
+def test_a_limit_and_a_large_lag_that_is_looked_at_once() -> None:
+    ends = batches(lambda batch, split: 100, held=LIMIT)
+    said: dict[int, Sequence[Advice]] = {}
+    for lag in (5_900, 6_000):
+        view = played(ends, took=lambda _: 1_000, every_ms=10_000, lag=lambda _, left=lag: left)  # type: ignore[misc]
+        assert advice_of(watched(view)) == ()
+        once = replace(view.lags, points=view.lags.points[-1:])
+        said[lag] = advice_of(watched(replace(view, lags=once)))
+    assert [rules(found) for found in said.values()] == [[], ["limit"]]
+    assert "keeps batches short at 40 offsets/s, and what is unread takes 10 min at that" in said[6_000][0].text
 
 
 def test_a_limit_that_holds_back_a_lag_that_shrinks_is_wanted() -> None:

@@ -19,7 +19,7 @@ from rich.text import Text
 from evensplit.cli.history.fleet import Fleet
 from evensplit.cli.history.fleet_lag import FleetLag, LagState
 from evensplit.cli.usage import cell, new_console
-from evensplit.core.text import plain
+from evensplit.core.text import plain, some
 from evensplit.observe.health.standing import ADVISED, URGENT, Standing, standing_of, verdict
 from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.recorder import Recorder
@@ -174,6 +174,9 @@ def _lines(found: Sequence[tuple[Standing, Sequence[str]]], said: Said) -> Itera
         yield from (Text(f"{plain(one.name)}: {plain(note)}") for note in notes)
     if len(advised) > ADVICE_MAX:
         yield Text(f"… and {len(advised) - ADVICE_MAX:,} more with advice or notes")
+    others = [one.name for one in said.problems if one.other]
+    if others:
+        yield Text(f"Without a source of evensplit, so not shown: {plain(some(others))}", "dim")
     yield from (Text(f"Note: {plain(note)}") for note in said.notes.get(None, ()))
 
 

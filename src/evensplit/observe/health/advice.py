@@ -39,15 +39,14 @@ GROWS_MS, RISES_MS = 60_000, 15 * 60_000
 
 SKEWED_BATCHES = 5
 """Of the last batches with work, more than half have to be uneven."""
-
 FIXED_SHARE = 0.5
 """From this share of a batch on, what it takes whatever it reads is worth a word ..."""
 FIXED_BATCH_MS = 5_000
 """... if batches take so long on average."""
-
 MOVING_BATCHES_MIN = 10
 """Of so many batches at least, more than half have to have moved partitions."""
-
+LEFT_MS = 10 * 60_000
+"""A lag that takes so long at the pace that a limit allows is worth a word."""
 LOST_MS = 24 * 3_600_000
 """For so long, a loss is worth a word."""
 
@@ -63,6 +62,8 @@ before it; `STOPPED_MS` for one that is not to be compared with them, as it is `
 is not known what its query reads besides."""
 NOT_DONE_TIMES = 5
 NOT_DONE_LARGER = 2
+LATE_MS, LATE_TIMES = 10_000, 2
+"""A batch is overdue that is not done after so long, and so many times as long as batches are apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +262,12 @@ def _took_ms(one: Work, following: Work) -> int | None:
 
 
 def _late(watched: SourceStatus, now_ms: int | None) -> bool:
-    """Whether the next batch of a checkpoint is overdue, so that nothing can be said of how fast its query is."""
+    """Whether a batch of a checkpoint, or the next, is overdue, so that nothing is said of how fast its query is."""
     last_ms = watched.view.last.at_ms
-    if watched.stage in RUNS or watched.view.done is False or now_ms is None or last_ms is None:
+    if watched.stage in RUNS or now_ms is None or last_ms is None:
         return False
-    return now_ms - last_ms > max(NOT_DONE_MS, NOT_DONE_TIMES * _apart_ms(watched.view))
+    least_ms, times = (LATE_MS, LATE_TIMES) if watched.view.done is False else (NOT_DONE_MS, NOT_DONE_TIMES)
+    return now_ms - last_ms > max(least_ms, times * _apart_ms(watched.view))
 
 
 def _apart_ms(view: View) -> float:
@@ -290,13 +292,19 @@ def _readers(view: View, needed: ReadersNeeded | None) -> Iterator[Advice]:
 
 
 def _held(view: View, needed: ReadersNeeded | None, *, grows: bool) -> Iterator[Advice]:
-    """Limits keep batches short while the lag grows, and readers have time to spare."""
+    """Limits keep batches short while the lag grows or is large, and readers have time to spare."""
     batches = view.measured()
     pace = pace_of(batches)
     held = None if pace is None else held_back(batches, pace.fixed_s)
     # Where batches follow each other at once, it takes a look at what more readers would do.
-    if held is None or not grows or (held.at_once and not (needed is not None and needed.held_by)):
+    if held is None or (held.at_once and not (needed is not None and needed.held_by)):
         return
+    # Who looks once sees no growth, but how much is left.
+    is_seldom = sum(one.lag is not None for one in view.lags.points) < GROWS_BATCHES_MIN
+    left_ms = round(1000 * (view.lag or 0) / held.through) if held.through and is_seldom else 0
+    if not grows and left_ms < LEFT_MS:
+        return
+    grown = "the lag grows" if grows else f"what is unread takes {long(left_ms)} at that, even if nothing arrives"
     limits = [one for one in held.by if one != ALIGNMENT]
     if limits:
         them = " and ".join(limits)
@@ -304,9 +312,9 @@ def _held(view: View, needed: ReadersNeeded | None, *, grows: bool) -> Iterator[
         through = "" if held.at_once else f" at {_rate(held.through)} offsets/s"
         yield Advice(
             Rule.LIMIT,
-            f"{them} {keep} batches short{through}, and the lag grows: raise {it}. Readers have time to spare.",
+            f"{them} {keep} batches short{through}, and {grown}: raise {it}. Readers have time to spare.",
         )
-    if ALIGNMENT in held.by:
+    if ALIGNMENT in held.by and grows:
         waits = some(list(dict.fromkeys(one.scope for one in view.explanation.held if one.limit == ALIGNMENT)))
         whom = f" for {waits}" if waits else ""
         yield Advice(

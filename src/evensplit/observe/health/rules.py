@@ -61,8 +61,9 @@ WHEN: Mapping[Rule, str] = {
     "or the first, or the query has sources that are not evensplit's.",
     Rule.READERS: "More readers are needed than there are.",
     Rule.PARTITIONS: "More readers would be needed than there are partitions.",
-    Rule.LIMIT: "A limit keeps batches short, readers have time to spare, and the lag grows.",
-    Rule.ALIGNMENT: "The same with alignment.",
+    Rule.LIMIT: "A limit keeps batches short, readers have time to spare, and the lag grows; or, where it was looked "
+    "at too seldom to tell, it takes ten minutes or more to be read at the pace that the limit allows.",
+    Rule.ALIGNMENT: "Alignment keeps batches short while the lag grows, and readers have time to spare.",
     Rule.LEVEL: "In most of the last five batches, one partition had over one and a half times a reader's share, and "
     "over 10,000 offsets.",
     Rule.BY_RATE: "The same of a reader with plan=owners and balance=count, of which no partition alone has so much.",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evensplit.core.text import counted
 from evensplit.observe.health.advice import Advice, advice_of
 from evensplit.observe.health.figures import OVER, Figures, figures_of
+from evensplit.observe.health.rules import NOT_RUNNING
 from evensplit.observe.recorder import QueryStatus, SourceStatus
 from evensplit.observe.sinks import SinkView
 from evensplit.observe.source_view import Source
@@ -71,7 +72,11 @@ def standing_of(one: SourceStatus, now_ms: int, sink: SinkView | None = None) ->
         attention = URGENT
     elif advice:
         attention = ADVISED
-    return Standing(one.view.source, figures_of(one), advice, attention)
+    figures = figures_of(one)
+    if any(found.rule in NOT_RUNNING for found in advice):
+        # What it read in a second when it ran is not what it reads now.
+        figures = replace(figures, rate=None)
+    return Standing(one.view.source, figures, advice, attention)
 
 
 def verdict(attentions: Collection[int]) -> str:
@@ -83,7 +88,8 @@ def verdict(attentions: Collection[int]) -> str:
         f"{count[QUIET]:,} ended" if count[QUIET] else "",
     ]
     said = ", ".join(part for part in parts if part)
-    return f"{counted(len(attentions), 'query', 'queries')}: {said or 'all is well'}"
+    well = "all is well" if attentions else "nothing to watch"
+    return f"{counted(len(attentions), 'query', 'queries')}: {said or well}"
 
 
 def order_of(attention: int, name: str, waited_ms: int = 0, lag: int = 0) -> Order:
