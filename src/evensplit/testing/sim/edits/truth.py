@@ -22,7 +22,7 @@ class Truth:
     parts: Mapping[SplitId, Sequence[Part]]
     owed: tuple[Loss, ...]
     again: int = 0
-    """How many offsets are read once more."""
+    """How many offsets are read once more that lie before the batch, or in it."""
 
     @property
     def ranges(self) -> tuple[Range, ...]:
@@ -91,7 +91,9 @@ class Opened:
                 continue
             number, _ = model.runs[key]
             more = model.edited.get(number, Counts()).plus(Counts((target, mark)))
-            model.edited[number], model.marks[key], back[key] = more, target, mark - target
+            come = joined([(0, self.begin(key)), *self.parts.get(key, ())])
+            model.edited[number], model.marks[key] = more, target
+            back[key] = sum(end - max(first, target) for first, end in come if end > target)
             model.left_out[number] = tuple(without(model.left_out.get(number, ()), (target, mark)))
             model.one_log.epochs.pop(key, None)
         owed = [_before(loss, targets[loss.split]) if loss.split in back else loss for loss in self.last.owed]
