@@ -241,6 +241,10 @@ def test_offsets_that_are_gone_are_named(place: Path, kafka: FakeKafka) -> None:
         ("batch:", "'batch:' names no batch, which has"),
         (f"batch:{10**18}", "names no batch"),
         ("group:", "'group:' names no consumer group; expected an age"),
+        ("planned:", "'' is not a time; expected an age"),
+        ("planned:earliest", "'earliest' is not a time; expected an age"),
+        ("planned:batch:1", "'batch:1' is not a time; expected an age"),
+        ("planned:1795960780", "expected milliseconds since 1970, which have 13 digits, or a time"),
     ],
 )
 def test_another_form_is_wrong_use(place: Path, to: str, said: str) -> None:
