@@ -104,7 +104,7 @@ def test_what_was_read_again_since_a_time_is_before_where_its_first_batch_began(
 
 
 def test_times_of_records_that_lead_nowhere_name_those_of_batches(place: Path, kafka: FakeKafka) -> None:
-    hint = "To go by when batches were planned, say --to planned:2h"
+    hint = "--to planned:2h goes by when batches were planned"
     _, told = invoke("rewind", place, "--to", "2h", code=1)
     assert "by the timestamps of records" in told
     assert hint in told

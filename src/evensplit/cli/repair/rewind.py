@@ -246,7 +246,7 @@ def _hint(where: Where) -> list[str]:
     """What else may have been meant by a time that does not lead back, or not all of what is read."""
     if not isinstance(where.strategy, Ago | AtTime):
         return []
-    return [f"To go by when batches were planned, say --to {PLANNED}{where.text.strip()}"]
+    return [f"--to {PLANNED}{where.text.strip()} goes by when batches were planned"]
 
 
 def _first_of(aim: Aim) -> list[str]:
