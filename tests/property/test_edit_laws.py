@@ -10,10 +10,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evensplit.core.batch.plan import batch_ranges
+from evensplit.core.batch.plan import batch_ranges, beginnings
 from evensplit.core.model import Cluster, ClusterState, Range, Readable, Split, SplitId, Topic
 from evensplit.core.repair.edit import OpenBatch, Told, drop, note, open_batch, rename_cluster, rewind, skip
-from evensplit.core.repair.proof import check_edit, consequences
+from evensplit.core.repair.past import past
+from evensplit.core.repair.proof import check_edit, consequences, edits_made
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import EditRefused
 
@@ -132,22 +133,33 @@ def test_what_is_read_after_edits_is_what_they_say(batch: OpenBatch, said: list[
         assert len(after.edits) == len(batch.end.edits)
 
 
+def read_before(batch: OpenBatch) -> Counter[tuple[SplitId, int]]:
+    """What the batches before it have read, at most: all that lies before it."""
+    begins = beginnings(batch.start, batch.end, batch.end.splits)
+    return Counter((key, offset) for key, begin in begins.items() for offset in range(begin))
+
+
 @settings(deadline=None)
 @given(batches(), orders)
 def test_consequences_count_what_is_read_again_and_never(batch: OpenBatch, said: list[Order]) -> None:
+    """Of all reads, whatever edits were made before: what is read from there on, and was, or will be by this batch."""
+    start = batch.start
+    reads = read_before(batch) + read_from(batch)
     for order in said:
         try:
             after = made(batch, order)
         except EditRefused:
             continue
-        found = {one.split: one for one in consequences(batch, after)}
+        reads = expected_after(reads, batch.end, order)
+        found = {one.split: one for one in consequences(batch, after, past([start], after))}
         before, now = read_from(batch), read_from(OpenBatch(batch.start, after, batch.is_new))
+        goes_back = {jump.split for edit in edits_made(batch, after) for jump in edit.jumps if jump.to < jump.at}
         for key, one in found.items():
             if one.after is None:
                 assert key not in after.splits
                 continue
-            more = sum((now - before)[key, offset] for offset in range(LOGS_END))
-            assert one.again == more
+            twice = sum(reads[key, offset] > 1 for offset in range(one.after, LOGS_END))
+            assert one.again == (twice if key in goes_back else 0)
             assert one.never >= sum((before - now)[key, offset] for offset in range(LOGS_END))
         batch = OpenBatch(batch.start, after, batch.is_new)
 

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evensplit.core.batch.plan import plan_batch
+from evensplit.core.batch.plan import batch_ranges, plan_batch
 from evensplit.core.batch.tasks import plan_tasks
 from evensplit.core.model import Range, SplitId
 from evensplit.core.repair.edit import OpenBatch, Told, note, open_batch, rewind, skip
-from evensplit.core.repair.proof import check_edit
+from evensplit.core.repair.past import past
+from evensplit.core.repair.proof import check_edit, consequences
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.offset_strategies import Earliest
 from evensplit.core.state.state import EnumeratorState
@@ -47,6 +48,7 @@ class Query:
         self.log: list[str] = []
         self.done = 0
         self.sink: dict[int, Counter[Offset]] = {}
+        self.reads: dict[int, Counter[Offset]] = {}
         self.expected: Counter[Offset] = Counter()
         self._ends = [0] * PARTITIONS
         self._process: Coordinator | None = None
@@ -91,6 +93,7 @@ class Query:
                 assert part.start >= of_split.get(part.split, 0), "the reader of a task takes no ranges that overlap"
                 of_split[part.split] = part.end
         rows = Counter((part.split, at) for task in tasks for part in task.ranges for at in range(part.start, part.end))
+        self.reads[number] = rows
         if self._replaces or number not in self.sink:
             self.sink[number] = rows
         if dies == "delivered":
@@ -117,6 +120,7 @@ class Query:
             if kind == "rewind":
                 after = rewind(batch, {key: first}, told)
                 self.expected.update((key, at) for at in range(first, position))
+                self._check_past(batch, after, key, first, number + is_done)
             elif kind in ("skip", "skips"):
                 behind = first + size + 2
                 other = key._replace(partition=(partition + 1) % PARTITIONS)
@@ -139,6 +143,19 @@ class Query:
             self.log.append(json.dumps(encode(after)))
         else:
             self.log[-1] = json.dumps(encode(after))
+
+    def _check_past(self, batch: OpenBatch, after: EnumeratorState, key: SplitId, to: int, number: int) -> None:
+        """What is said of how much is read again from `to` on, and of what was left out, is true of all reads."""
+        before = [*map(self.state, range(-1, number)), batch.start]
+        come = past(before, after)
+        read = {at for one, rows in self.reads.items() if one < number for split, at in rows if split == key}
+        ranges = [part for part in batch_ranges(batch.start, batch.end) if part.split == key]
+        read.update(at for part in ranges for at in range(part.start, part.end))
+        (found,) = consequences(batch, after, come)
+        assert found.again == sum(at >= to for at in read)
+        end = max(state.splits[key].position or 0 for state in (*before, batch.end) if key in state.splits)
+        left_out = {at for one in come.left_out(key, to) for at in range(one.start, one.end)}
+        assert left_out == set(range(to, end)) - read
 
     def delivered(self) -> Counter[Offset]:
         """How often each offset is in the sink."""

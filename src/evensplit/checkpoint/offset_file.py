@@ -64,6 +64,12 @@ class OffsetText:
         return object_in(self.metadata)
 
     @property
+    def planned_ms(self) -> int | None:
+        """When the batch was planned; None if the file does not say."""
+        found = self.document.get("batchTimestampMs")
+        return found if isinstance(found, int) else None
+
+    @property
     def data(self) -> bytes:
         """The whole file."""
         return self.with_offsets({})
@@ -111,8 +117,7 @@ class OffsetFile:
     @property
     def planned_ms(self) -> int | None:
         """When the batch was planned; None if the file does not say."""
-        found = self.text.document.get("batchTimestampMs")
-        return found if isinstance(found, int) else None
+        return self.text.planned_ms
 
     @property
     def digest(self) -> bytes:

@@ -21,6 +21,9 @@ from evensplit.core.text import some
 from evensplit.errors import CheckpointCorrupt, CheckpointError
 from evensplit.spark.options.per_cluster import DEFAULT_CLUSTER
 
+EDITS = '"edits"'
+"""What an offset has in it whose batch was edited by a command."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stand:
@@ -116,6 +119,20 @@ def states_of(checkpoint: Checkpoint, source: str, cluster: str, last: int | Non
                 states[place] = state_of_positions(cluster, (), positions, firsts)
             before = positions
     return states
+
+
+def ends_before(checkpoint: Checkpoint, source: str, start: EnumeratorState) -> list[EnumeratorState]:
+    """Where batches ended, from the first one on that a command has edited, up to `start`, where a batch begins.
+
+    Before that one, each batch went on where the last one ended, so `start` alone tells what they have read.
+    """
+    before = [batch.text.offsets.get(source) for batch in checkpoint.batches[:-1]]
+    edited = [place for place, line in enumerate(before) if line is not None and EDITS in line.text]
+    if not edited:
+        return [start]
+    last = len(checkpoint.batches) - edited[0]
+    states = states_of(checkpoint, source, cluster_of(checkpoint, source), last)
+    return [*(states[place] for place in sorted(states) if place < len(before)), start]
 
 
 def _firsts(

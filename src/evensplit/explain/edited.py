@@ -11,9 +11,12 @@ from evensplit.core.state.edits import Edit, Jump, jumps_of, scope_text
 from evensplit.core.text import counted, is_one_offset, offsets_text
 
 
-def edit_sentence(edit: Edit) -> str:
-    """One line for the log: the command, and what it came to."""
-    return f"`{edit.line}`: {'; '.join(_outcomes(edit))}"
+def edit_sentence(edit: Edit, again: int | None = None) -> str:
+    """One line for the log: the command, and what it came to.
+
+    `again`: how many offsets are read again; None: as many as it went back by.
+    """
+    return f"`{edit.line}`: {'; '.join(_outcomes(edit, again))}"
 
 
 def edits_of(split: SplitId, edits: Sequence[Edit]) -> tuple[str, ...]:
@@ -36,8 +39,11 @@ def edits_of(split: SplitId, edits: Sequence[Edit]) -> tuple[str, ...]:
     return tuple(said[::-1])
 
 
-def edit_json(edit: Edit) -> dict[str, Any]:
-    """An edit in JSON's own types; `to` is the first offset after what is left out, or where it goes back to."""
+def edit_json(edit: Edit, again: int | None = None) -> dict[str, Any]:
+    """An edit in JSON's own types; `to` is the first offset after what is left out, or where it goes back to.
+
+    `again`: as in `edit_sentence`.
+    """
     return {
         "command": edit.command,
         "said": edit.said,
@@ -45,17 +51,18 @@ def edit_json(edit: Edit) -> dict[str, Any]:
         "jumps": [{"split": str(key), "at": at, "to": to} for key, at, to in edit.jumps],
         "dropped": [scope_text(one) for one in edit.dropped],
         "renamed": [{"from": before, "to": after} for before, after in edit.renamed],
-        "what": edit_sentence(edit),
+        "what": edit_sentence(edit, again),
     }
 
 
-def _outcomes(edit: Edit) -> list[str]:
+def _outcomes(edit: Edit, again: int | None) -> list[str]:
     said: list[str] = []
     back = [jump for jump in edit.jumps if jump.to < jump.at]
     if back:
-        offsets = sum(at - to for _, at, to in back)
+        offsets = sum(at - to for _, at, to in back) if again is None else again
         verb = "goes" if len(back) == 1 else "go"
-        said.append(f"{counted(len(back), 'partition')} {verb} back, so {counted(offsets, 'offset')} are read again")
+        read = f"{counted(offsets, 'offset')} {'is' if offsets == 1 else 'are'} read again"
+        said.append(f"{counted(len(back), 'partition')} {verb} back, so {read}")
     forward = jumps_of([replace(edit, jumps=tuple(jump for jump in edit.jumps if jump.to > jump.at))])
     said.extend(f"{split}: {_jumped(jumps)}" for split, jumps in forward.items())
     said.extend(f"the positions of {scope_text(one)} are forgotten" for one in edit.dropped)

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import click
 import pytest
@@ -22,6 +23,13 @@ from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.checkpoints import age, checkpoint, contents, put
 from tests.support.commands import invoke
 from tests.support.edited import BEGUN_MS, HOUR_MS, lines, ours, positions, shown_rows, states
+
+
+def document(*arguments: object) -> dict[str, Any]:
+    found = json.loads(invoke(*arguments, "--format", "json")[0])
+    assert isinstance(found, dict)
+    return found
+
 
 KEY = SplitId("default", "orders", 0)
 
@@ -106,12 +114,88 @@ def test_of_many_partitions_without_such_a_record_the_first_are_named(tmp_path: 
     assert "; … 9 partitions in all" in told
 
 
+def figures(shown: str) -> tuple[list[str], list[tuple[str, str]]]:
+    """What a dry run says of how much is read again: in the table, and in its sentence and note."""
+    words = " ".join(shown.split())
+    return [row[3] for row in shown_rows(shown) if len(row) == 4], re.findall(
+        r"([0-9,]+) offsets? (?:is|are) read again|up to ([0-9,]+)", words
+    )
+
+
+def test_figures_hold_for_all_that_was_delivered_whatever_was_edited_before(place: Path, kafka: FakeKafka) -> None:
+    to = '{{"orders":{{"0":{}}}}}'.format
+    for at, again in ((20, "10"), (12, "18")):
+        shown, _ = invoke("rewind", place, "--to", to(at), "--yes", "--assume-stopped")
+        assert figures(shown) == ([again], [(again, ""), ("", again)])
+    done(place, 3)
+    # The batch of these edits is done, and nothing has been read again yet.
+    shown, _ = invoke("rewind", place, "--to", to(5))
+    assert figures(shown) == (["25"], [("25", ""), ("", "25")])
+    found = document("rewind", place, "--to", to(5))
+    assert (found["readAgain"], found["sources"][0]["partitions"][0]["readAgain"]) == (25, 25)
+    assert "so 25 offsets are read again" in found["sources"][0]["edit"]["what"]
+
+
+def test_what_was_left_out_is_read_for_the_first_time(place: Path, kafka: FakeKafka) -> None:
+    invoke("skip", place, "orders/0:30-34", "--yes")
+    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":20}}', "--yes", "--assume-stopped")
+    assert figures(shown) == (["10"], [("10", ""), ("", "10")])
+    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":12}}')
+    assert figures(shown) == (["18"], [("18", ""), ("", "18")])
+
+
+def done(place: Path, number: int) -> None:
+    """The query has done its batch, a while ago."""
+    put(place / "commits" / str(number), b'v1\n{"nextBatchWatermarkMs":0}')
+    age(place)
+
+
 def test_what_was_skipped_and_is_read_now_is_said(place: Path, kafka: FakeKafka) -> None:
     invoke("skip", place, "orders/0:32-35", "--yes")
+    for at, said in ((20, "offsets 32 to 35 were"), (34, "offsets 34 to 35 were"), (35, "offset 35 was")):
+        shown, _ = invoke("rewind", place, "--to", f'{{"orders":{{"0":{at}}}}}')
+        note = f"Note: default/orders/0: {said} left out by `evensplit skip orders/0:32-35`, and will be read now."
+        assert note in " ".join(shown.split())
+
+
+def test_what_was_skipped_in_a_batch_that_is_done_can_be_skipped_again(place: Path, kafka: FakeKafka) -> None:
+    invoke("skip", place, "orders/0:32-35", "--yes")
+    done(place, 3)
+    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":20}}', "--yes")
+    told = " ".join(shown.split())
+    assert "offsets 32 to 35 were left out by `evensplit skip orders/0:32-35`, and will be read now." in told
+    assert (
+        "Start the query; when it has come to what was left out, and not before, stop it and say `evensplit skip "
+        f"{place} default/orders/0:32-35`."
+    ) in told
+    again = ("skip", place, "default/orders/0:32-35")
+    assert "would have to read what is unread before offset 32" in invoke(*again, code=1)[1]
+    done(place, 4)
+    invoke(*again)
+    invoke("undo", place, code=1)
+
+
+def test_what_was_skipped_right_at_the_place_can_be_skipped_at_once(place: Path, kafka: FakeKafka) -> None:
+    invoke("skip", place, "orders/0:32-35", "--yes")
+    done(place, 3)
+    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":32}}', "--yes")
+    command = f"evensplit skip {place} default/orders/0:32-35 --yes --assume-stopped"
+    told = f"When this edit is written, and before the query is started, `{command}` leaves"
+    assert told in " ".join(shown.split())
+    invoke(*command.split()[1:])
+    assert positions(place)["default/orders/0"] == 36
+
+
+def test_what_has_been_read_since_it_was_skipped_is_nothing_to_point_out(place: Path, kafka: FakeKafka) -> None:
+    invoke("skip", place, "orders/0:30-31", "--yes")
+    done(place, 3)
+    invoke("rewind", place, "--to", '{"orders":{"0":30}}', "--yes")
+    done(place, 4)
+    invoke("skip", place, "orders/0:36", "--yes")
+    done(place, 5)
     shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":20}}')
-    assert "4 offsets of these were left out by `evensplit skip orders/0:32-35`, and will be read now." in shown
-    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":34}}')
-    assert "2 offsets of these were left out" in shown
+    assert "orders/0:30-31" not in shown
+    assert figures(shown)[0] == ["16"]
 
 
 def test_what_a_batch_reads_that_is_not_done_is_counted_with_what_is_read_again(tmp_path: Path) -> None:
@@ -157,6 +241,10 @@ def test_offsets_that_are_gone_are_named(place: Path, kafka: FakeKafka) -> None:
         ("batch:", "'batch:' names no batch, which has"),
         (f"batch:{10**18}", "names no batch"),
         ("group:", "'group:' names no consumer group; expected an age"),
+        ("planned:", "'' is not a time; expected an age"),
+        ("planned:earliest", "'earliest' is not a time; expected an age"),
+        ("planned:batch:1", "'batch:1' is not a time; expected an age"),
+        ("planned:1795960780", "expected milliseconds since 1970, which have 13 digits, or a time"),
     ],
 )
 def test_another_form_is_wrong_use(place: Path, to: str, said: str) -> None:

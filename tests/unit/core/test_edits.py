@@ -14,6 +14,7 @@ from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import BatchOpened
 from evensplit.core.model import Cluster, ClusterState, Held, Lifecycle, Range, Split, SplitId, Topic
 from evensplit.core.repair.edit import OpenBatch, Told, drop, note, open_batch, rename_cluster, rewind, skip
+from evensplit.core.repair.past import past
 from evensplit.core.repair.proof import check_edit, consequences
 from evensplit.core.state.codec import decode, encode, same
 from evensplit.core.state.edits import Edit, Jump, pieces
@@ -64,7 +65,9 @@ def test_rewind_reads_nothing_in_its_own_batch_and_goes_on_there() -> None:
     assert after.splits[B] == END.splits[B]
     assert after.edits[-1].jumps == (Jump(A, 200, 150),)
     assert check_edit(DONE, after) == ()
-    assert [(one.split, one.before, one.after, one.again) for one in consequences(DONE, after)] == [(A, 200, 150, 50)]
+    assert [
+        (one.split, one.before, one.after, one.again) for one in consequences(DONE, after, past([DONE.start], after))
+    ] == [(A, 200, 150, 50)]
 
 
 def test_rewind_leaves_a_batch_that_is_planned_as_it_is() -> None:
@@ -129,7 +132,7 @@ def test_skip_after_a_batch_that_is_done_reads_up_to_it() -> None:
     after = skip(DONE, [Range(A, 230, 240)], TOLD)
     assert ranges(DONE, after) == [Range(A, 200, 230)]
     assert after.splits[A].position == 240
-    (one,) = consequences(DONE, after)
+    (one,) = consequences(DONE, after, past([DONE.start], after))
     assert (one.never, one.now, one.again) == (10, 30, 0)
 
 
@@ -151,7 +154,10 @@ def test_drop_forgets_and_reads_nothing_of_it() -> None:
     assert list(after.splits) == [C]
     assert ranges(OPEN, after) == [Range(C, 5, 9)]
     assert check_edit(OPEN, after) == ()
-    assert [(one.split, one.after) for one in consequences(OPEN, after)] == [(A, None), (B, None)]
+    assert [(one.split, one.after) for one in consequences(OPEN, after, past([OPEN.start], after))] == [
+        (A, None),
+        (B, None),
+    ]
     gone = drop(OPEN, Cluster("west"), TOLD)
     assert list(gone.clusters) == ["east"]
     assert changes(START, gone).forgotten == ()

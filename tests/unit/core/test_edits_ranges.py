@@ -8,6 +8,7 @@ from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.model import Range, Split, SplitId
 from evensplit.core.repair import edit, places
 from evensplit.core.repair.edit import OpenBatch, Told, open_batch, rewind, skip
+from evensplit.core.repair.past import past
 from evensplit.core.repair.proof import check_edit, consequences, edits_made
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.edits import Jump
@@ -25,7 +26,10 @@ def test_several_ranges_are_left_out_at_once() -> None:
     assert {edit.line for edit in after.edits} == {"evensplit skip three ranges"}
     assert check_edit(DONE, after) == ()
     assert decode(encode(after)) == after
-    assert [(one.split, one.never, one.now, one.before, one.after) for one in consequences(DONE, after)] == [
+    assert [
+        (one.split, one.never, one.now, one.before, one.after)
+        for one in consequences(DONE, after, past([DONE.start], after))
+    ] == [
         (A, 15, 25, 200, 240),
         (C, 2, 0, 9, 11),
     ]

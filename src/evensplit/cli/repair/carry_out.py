@@ -28,19 +28,23 @@ from evensplit.checkpoint.edits import (
 )
 from evensplit.checkpoint.look import Seen, look, signs_of_life
 from evensplit.checkpoint.places.place import Place
+from evensplit.checkpoint.stands import ends_before
 from evensplit.cli.live.connection_options import check_source
 from evensplit.cli.repair.table import table
 from evensplit.cli.usage import PLACE, form_option, new_console
 from evensplit.core.repair.edit import OpenBatch, Told
+from evensplit.core.repair.past import LeftOut, Past, past
 from evensplit.core.repair.proof import Consequence, check_edit, consequences, edits_made
 from evensplit.core.repair.records import Record
 from evensplit.core.state.edits import Edit, as_one
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import counted, plain
+from evensplit.core.text import counted, is_one_offset, offsets_text, plain
 from evensplit.errors import EditRefused
 from evensplit.explain.edited import edit_json, edit_sentence
 from evensplit.times import time_of
 
+RANGES_NAMED_MAX = 10
+"""Of more ranges that were left out before and are read now, the rest are counted."""
 STOPPED = "Make sure that its query is stopped: while it waits for records, it writes nothing that would show it."
 
 Make = Callable[[str, OpenBatch], EnumeratorState | None]
@@ -60,6 +64,8 @@ class Outcome:
     """Source -> its edit, as one."""
     found: dict[str, tuple[Consequence, ...]] = field(default_factory=dict)
     """Source -> what it comes to."""
+    come: dict[str, Past] = field(default_factory=dict)
+    """Source -> what has been delivered, and left out, by the end of its batch."""
     notes: list[str] = field(default_factory=list)
     """What else one should know, a sentence each."""
     obstacles: list[str] = field(default_factory=list)
@@ -137,7 +143,9 @@ def _fill_in(outcome: Outcome, batches: Mapping[str, OpenBatch], make: Make) -> 
             continue
         broken.extend(check_edit(batch, after))
         outcome.states[source], outcome.edits[source] = after, as_one(edits_made(batch, after))
-        outcome.found[source] = consequences(batch, after)
+        back = any(jump.to < jump.at for jump in outcome.edits[source].jumps)
+        come = past(ends_before(outcome.checkpoint, source, batch.start), after) if back else Past()
+        outcome.come[source], outcome.found[source] = come, consequences(batch, after, come)
     if broken:
         raise EditRefused(
             f"the edit would break {counted(len(broken), 'law')}, and nothing was written: {'; '.join(broken[:5])}. "
@@ -285,11 +293,7 @@ def _add_notes(outcome: Outcome) -> None:
             "numbers: one that knows rows by a key, as a MERGE or an upsert does, has them once; any other has them "
             "twice"
         )
-    for line, count in _skipped_before(outcome).items():
-        outcome.notes.append(
-            f"{counted(count, 'offset')} of these {'was' if count == 1 else 'were'} left out by `{line}`, and will be "
-            "read now. They can be left out again when the query has come to them, and not before"
-        )
+    outcome.notes.extend(_read_now(outcome))
     if outcome.again and keeps_state(checkpoint):
         watermark = watermark_ms(checkpoint)
         late = f", unless it is before its watermark, {time_of(watermark)}, and so late" if watermark else ""
@@ -301,18 +305,43 @@ def _add_notes(outcome: Outcome) -> None:
         )
 
 
-def _skipped_before(outcome: Outcome) -> dict[str, int]:
-    """Commands that have left out what is read now, as far as the last batch tells, and how many offsets of each."""
-    found: dict[str, int] = {}
+def _read_now(outcome: Outcome) -> list[str]:
+    """What commands have left out, and is read by this edit, a sentence each; how to leave it out again, in the last.
+
+    A batch that is there already cannot read on, so it leaves out only what begins where it ends.
+    """
+    found: list[str] = []
+    at_once: list[LeftOut] = []
+    later: list[LeftOut] = []
     for source, edit in outcome.edits.items():
-        back = {jump.split: jump for jump in edit.jumps if jump.to < jump.at}
-        for earlier in outcome.checkpoint.newest.ours[source].edits:
-            for split, at, to in earlier.jumps:
-                now = back.get(split)
-                size = 0 if now is None else min(to, now.at) - max(at, now.to)
-                if at < to and size > 0:
-                    found[earlier.line] = found.get(earlier.line, 0) + size
+        ends = outcome.states[source].splits
+        for key in dict.fromkeys(jump.split for jump in edit.jumps if jump.to < jump.at):
+            position = ends[key].position or 0
+            for one in outcome.come[source].left_out(key, position):
+                (at_once if one.start == position else later).append(one)
+    for split, start, end, line in (*at_once, *later)[:RANGES_NAMED_MAX]:
+        was = "was" if is_one_offset((start, end)) else "were"
+        found.append(f"{split}: {offsets_text((start, end))} {was} left out by `{line}`, and will be read now")
+    if len(at_once) + len(later) > RANGES_NAMED_MAX:
+        found.append(
+            f"So will {counted(len(at_once) + len(later) - RANGES_NAMED_MAX, 'range')} more that were left out"
+        )
+    path = outcome.checkpoint.path
+    if at_once:
+        said = f"`evensplit skip {path} {_ranges(at_once)} --yes --assume-stopped`"
+        found.append(f"When this edit is written, and before the query is started, {said} leaves out the first of it")
+    if later:
+        said = f"`evensplit skip {path} {_ranges(later)}`"
+        found.append(f"Start the query; when it has come to what was left out, and not before, stop it and say {said}")
     return found
+
+
+def _ranges(parts: Sequence[LeftOut]) -> str:
+    """What `evensplit skip` is told, to leave out the first of `parts`."""
+    return " ".join(
+        f"{split}:{start}" + (f"-{end - 1}" if end - start > 1 else "")
+        for split, start, end, _ in parts[:RANGES_NAMED_MAX]
+    )
 
 
 def _show(outcome: Outcome, last: str) -> None:
@@ -327,7 +356,8 @@ def _show(outcome: Outcome, last: str) -> None:
     parts.append(Text(where))
     for source, edit in outcome.edits.items():
         title = f"Source {source} of the query: " if len(checkpoint.newest.text.offsets) > 1 else ""
-        parts.append(Text(plain(f"{title}{edit_sentence(edit)}."), "bold"))
+        again = sum(one.again for one in outcome.found[source])
+        parts.append(Text(plain(f"{title}{edit_sentence(edit, again)}."), "bold"))
         if outcome.found[source]:
             parts.append(table(outcome.found[source]))
     parts.extend(Text(plain(f"Note: {note}.")) for note in outcome.notes)
@@ -352,7 +382,7 @@ def _plain(outcome: Outcome) -> Mapping[str, Any]:
         "sources": [
             {
                 "source": source,
-                "edit": edit_json(edit),
+                "edit": edit_json(edit, sum(one.again for one in outcome.found[source])),
                 "partitions": [
                     {
                         "split": str(one.split),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from evensplit.checkpoint.edits import streams
+from evensplit.checkpoint.edits import is_made_by_edit, streams
 from evensplit.checkpoint.places.place import Place
 from evensplit.checkpoint.stands import Stand
 from evensplit.cli.live.connection_options import check_whose, kafka_options, reaching, said_of, servers_of
@@ -23,10 +23,12 @@ from evensplit.cli.repair.carry_out import (
 )
 from evensplit.cli.repair.scope import SCOPE_METAVAR, Scope, meant, parse_scopes
 from evensplit.cli.repair.where import (
+    PLANNED,
     SHOWN_MAX,
     Aim,
     Where,
     aim_by_cluster,
+    first_planned,
     kept_ends,
     moment,
     parse_where,
@@ -35,7 +37,8 @@ from evensplit.cli.repair.where import (
 from evensplit.cli.usage import ending
 from evensplit.core.model import Readable, SplitId, scopes
 from evensplit.core.repair.edit import OpenBatch, rewind
-from evensplit.core.repair.places import rewindable, targets_of_batch, within
+from evensplit.core.repair.places import rewindable, targets_of_batch, targets_since, within
+from evensplit.core.state.offset_strategies import Ago, AtTime
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted, some
 from evensplit.errors import ClusterError, EditRefused
@@ -53,6 +56,7 @@ ONLY_MAX = 20
         "refused or failed, as where a cluster does not answer; nothing was written",
         "evensplit rewind /checkpoints/orders --to 2h",
         "evensplit rewind /checkpoints/orders --to 2025-01-31T12:00:00Z --yes",
+        "evensplit rewind /checkpoints/orders --to planned:40m",
         "evensplit rewind /checkpoints/orders --to batch:120 --only orders",
     ),
 )
@@ -61,7 +65,7 @@ ONLY_MAX = 20
     "--to",
     "where",
     required=True,
-    metavar="AGE|TIME|earliest|group:NAME|batch:N|OFFSETS",
+    metavar="[planned:]AGE|[planned:]TIME|earliest|group:NAME|batch:N|OFFSETS",
     callback=parse_where,
     help="Where to go back to, in one of the forms above.",
 )
@@ -88,20 +92,22 @@ def rewind_command(
     """Read again from an earlier place.
 
     CHECKPOINT is the checkpointLocation of a query that has ended. Partitions that have not come as far as --to stay
-    where they are: nothing is skipped. For times, groups and earliest, the clusters are asked, at the servers in the
-    checkpoint or those of --bootstrap-servers. Batches keep their numbers, so sinks that know batches by them take what
-    is read again for new.
+    where they are: nothing is skipped. For times of records, groups and earliest, the clusters are asked, at the
+    servers in the checkpoint or those of --bootstrap-servers. Batches keep their numbers, so sinks that know batches by
+    them take what is read again for new.
 
     \b
     --to is one of
-      2h, 30m, 1d, 90s         that long ago, by the timestamps of records
-      2025-01-31T12:00:00Z     that time, with its zone
-      1738324800000            the same in milliseconds since 1970
-      earliest                 where the logs begin
-      group:NAME               where a consumer group stands
-      batch:N                  where batch N began, of those that are kept
-      {"orders":{"0":120}}     these offsets, as `evensplit offsets` prints them
-      file:/path               such offsets, read from a file
+      2h, 30m, 1d, 90s              that long ago, by the timestamps of records
+      2025-01-31T12:00:00Z          that time, with its zone
+      1738324800000                 the same in milliseconds since 1970
+      planned:40m                   where the first batch planned since then began
+      planned:2025-01-31T12:00:00Z  the same since that time, or milliseconds
+      earliest                      where the logs begin
+      group:NAME                    where a consumer group stands
+      batch:N                       where batch N began, of those that are kept
+      {"orders":{"0":120}}          offsets, as `evensplit offsets` prints them
+      file:/path                    such offsets, read from a file
     """
     outcome = begin(checkpoint, "rewind", _said(where, only))
     these = _meant(only, [*newest_states(outcome, chosen).values()])
@@ -120,14 +126,15 @@ def rewind_command(
         why.extend([*aim.stay.values(), *outcome.obstacles])
         if why and aim.targets and not ahead:
             why.append("no other partition is beyond the place to rewind to")
-        if aim.since and not ahead:
-            why.extend([_time_meant(outcome, where), *_first_of(aim)])
+        if (aim.since or where.planned) and not ahead:
+            why.extend([aim.meant, *_first_of(aim), *_hint(where)])
         if not ahead and (why or len(sources) > 1):
             outcome.notes.append(f"Source {source} stays as it is: nothing of it is beyond the place to rewind to")
             return None
         outcome.notes.extend([*aim.notes, *aim.stay.values()])
         left = len(wanted) - len(ahead)
         if ahead and left:
+            outcome.notes.extend(_hint(where))
             stay = "stays where it is" if left == 1 else "stay where they are"
             of_source = f" of source {source}" if len(sources) > 1 else ""
             outcome.notes.append(f"{counted(left, 'partition')}{of_source} {stay}")
@@ -191,8 +198,10 @@ def _take_aim(
     stands = [Stand(source, name, batch.end.clusters[name].bootstrap_servers, {}) for name in clusters]
     check_whose(stands, {source: servers} if servers else {}, {source: options}, "--only")
     if where.strategy is not None:
-        if moment(where.strategy, outcome.told.at_ms) is not None:
-            outcome.notes.append(_time_meant(outcome, where))
+        at_ms = moment(where.strategy, outcome.told.at_ms)
+        if at_ms is not None:
+            aim.meant = f"--to {where.text} is {time_of(at_ms)} UTC, by the timestamps of records"
+            outcome.notes.append(aim.meant)
         for stand in stands:
             of_one = [key for key in wanted if key.cluster == stand.cluster]
             at = settings_of(servers_of(stand, servers), options)
@@ -210,6 +219,8 @@ def _take_aim(
         return
     if where.batch is not None:
         aim.targets.update(targets_of_batch(where.batch, kept_ends(outcome.checkpoint, source), wanted))
+    elif where.planned is not None:
+        _take_planned(outcome, aim, source, where.text, moment(where.planned, outcome.told.at_ms) or 0, wanted)
     if servers:
         _compare(outcome, batch.end, aim, settings_of(servers, options))
     else:
@@ -219,9 +230,23 @@ def _take_aim(
         )
 
 
-def _time_meant(outcome: Outcome, where: Where) -> str:
-    at_ms = None if where.strategy is None else moment(where.strategy, outcome.told.at_ms)
-    return f"--to {where.text} is {time_of(at_ms)} UTC, by the timestamps of records"
+def _take_planned(outcome: Outcome, aim: Aim, source: str, text: str, at_ms: int, wanted: Sequence[SplitId]) -> None:
+    """Fill in where the batches since `at_ms` began to read."""
+    checkpoint = outcome.checkpoint
+    meant = f"--to {text} is {time_of(at_ms)} UTC"
+    edited = is_made_by_edit(checkpoint, outcome.records)
+    number, planned_ms = first_planned(checkpoint, at_ms, meant, edited=edited)
+    first = f"batch {number}, of {time_of(planned_ms)} UTC"
+    aim.meant = f"{meant}; the first batch that was planned since then is {first}"
+    outcome.notes.append(aim.meant)
+    aim.targets.update(targets_since(number, kept_ends(checkpoint, source), wanted))
+
+
+def _hint(where: Where) -> list[str]:
+    """What else may have been meant by a time that does not lead back, or not all of what is read."""
+    if not isinstance(where.strategy, Ago | AtTime):
+        return []
+    return [f"--to {PLANNED}{where.text.strip()} goes by when batches were planned"]
 
 
 def _first_of(aim: Aim) -> list[str]:

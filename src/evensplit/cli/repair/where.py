@@ -41,7 +41,8 @@ from evensplit.times import time_of
 
 EXPECTED = (
     "expected an age such as 2h, 30m or 1d, a time such as 2025-01-31T12:00:00Z, or in milliseconds since 1970, "
-    "earliest, group:NAME (where a consumer group stands), batch:NUMBER (where that batch began), or offsets as "
+    "planned: and such an age or time (where the first batch that was planned since then began), earliest, "
+    "group:NAME (where a consumer group stands), batch:NUMBER (where that batch began), or offsets as "
     '`evensplit offsets` prints them, such as {"orders":{"0":120}}, or file:/path with them'
 )
 OLDEST_MS = 1_000_000_000_000
@@ -52,6 +53,8 @@ SHOWN_MAX = 5
 """Of more partitions that are to be told something, the rest are counted."""
 _LABELLED = re.compile(r"[^\t{]+\t *\{")
 """A line that says of which cluster it is."""
+PLANNED = "planned:"
+"""Before an age or a time: when batches were planned, and not what records say."""
 _BATCH = re.compile(r"batch:([0-9]{1,18})", re.ASCII)
 
 
@@ -70,12 +73,13 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """One of the three: what clusters are asked for, offsets, or a batch."""
+    """One of the four: what clusters are asked for, offsets, a batch, or a time at which batches were planned."""
 
     text: str
     strategy: Strategy | None = None
     offsets: tuple[Said, ...] | None = None
     batch: int | None = None
+    planned: Ago | AtTime | None = None
 
     def __str__(self) -> str:
         """As it was said, for the state of the query: many offsets are counted."""
@@ -99,19 +103,26 @@ def parse_where(context: click.Context, parameter: click.Parameter, text: str) -
         raise click.BadParameter(f"{word!r} names no consumer group; {EXPECTED}")
     if word.startswith("group:"):
         return Where(text, Committed(word.removeprefix("group:"), Latest()))
+    if word.startswith(PLANNED):
+        return Where(text, planned=_time(word.removeprefix(PLANNED)))
+    return Where(text, _time(word))
+
+
+def _time(word: str) -> Ago | AtTime:
+    """An age or a time. Raises click.BadParameter."""
     age_ms = duration_ms(word.removeprefix("-"))
     if age_ms:
-        return Where(text, Ago(age_ms))
+        return Ago(age_ms)
     try:
         at_ms = timestamp_ms(word)
     except ValueError as error:
         raise click.BadParameter(f"{error}; {EXPECTED}") from None
     if at_ms < OLDEST_MS:
         raise click.BadParameter(
-            f"{short(text, 40)} is {time_of(at_ms)} UTC; expected milliseconds since 1970, which have 13 digits, or a "
+            f"{short(word, 40)} is {time_of(at_ms)} UTC; expected milliseconds since 1970, which have 13 digits, or a "
             "time. For all that the logs have, say earliest"
         )
-    return Where(text, AtTime(at_ms, "latest"))
+    return AtTime(at_ms, "latest")
 
 
 def _offsets(word: str) -> tuple[Said, ...]:
@@ -237,6 +248,34 @@ def kept_ends(checkpoint: Checkpoint, source: str) -> dict[int, EnumeratorState]
     return {checkpoint.batches[place].number: state for place, state in states.items()}
 
 
+def first_planned(checkpoint: Checkpoint, at_ms: int, meant: str, *, edited: bool) -> tuple[int, int]:
+    """The first batch that was planned at `at_ms` or later, and when. `edited`: the newest one, no query has planned.
+
+    Raises EditRefused, a sentence that begins with `meant`, where there is none, or Spark may have thrown it away.
+    """
+    batches = checkpoint.batches[: len(checkpoint.batches) - edited]
+    times = {one.number: planned_ms for one in batches if (planned_ms := one.text.planned_ms) is not None}
+    if not times:
+        raise EditRefused(
+            f"{meant}; no batch that Spark has kept has the time at which it was planned, expected it in their files. "
+            "Say batch:NUMBER"
+        )
+    oldest, newest = min(times), max(times)
+    found = next((number for number, planned_ms in times.items() if planned_ms >= at_ms), None)
+    if found is None:
+        raise EditRefused(
+            f"{meant}; no batch was planned since then: the newest one is {newest}, of {time_of(times[newest])} UTC; "
+            "expected a time up to that"
+        )
+    if found == oldest and found:
+        raise EditRefused(
+            f"{meant}; the oldest batch that Spark has kept is {found}, of {time_of(times[found])} UTC, and where that "
+            f"began is not known; expected a time after that. For what was before, say a time without {PLANNED}, or "
+            "offsets"
+        )
+    return found, times[found]
+
+
 def moment(strategy: Strategy, now_ms: int) -> int | None:
     """The time that `strategy` means, in ms since 1970; None: it means none."""
     if isinstance(strategy, Ago):
@@ -254,6 +293,8 @@ class Aim:
 
     notes: list[str] = field(default_factory=list)
     """What else one should know, a sentence each."""
+    meant: str = ""
+    """Which time was meant, and what that is of; empty: none was."""
     since: dict[SplitId, str] = field(default_factory=dict)
     """Where records of a time and later ones are, in a sentence."""
 

@@ -46,6 +46,19 @@ def targets_of_batch(number: int, ends: Mapping[int, EnumeratorState], wanted: S
     return {key: found[key] for key in wanted if key in found}
 
 
+def targets_since(number: int, ends: Mapping[int, EnumeratorState], wanted: Sequence[SplitId]) -> dict[SplitId, int]:
+    """The first offset that batch `number` or a later one has read in each of `wanted`: some may have gone back since.
+
+    `ends`, and what is raised: as in `targets_of_batch`.
+    """
+    found = targets_of_batch(number, ends, wanted)
+    for before, after in pairwise(sorted(one for one in ends if one >= number)):
+        if any(jump.to < jump.at for edit in ends[before].edits for jump in edit.jumps) and after == before + 1:
+            for key, at in targets_of_batch(after, ends, wanted).items():
+                found[key] = min(at, found.get(key, at))
+    return found
+
+
 def _followed(found: Mapping[SplitId, int], last: EnumeratorState, state: EnumeratorState) -> dict[SplitId, int]:
     """`found` by the names in `state`, and where what is new there began: splits, or topics that were created anew."""
     names, known = renamed_between(last, state), as_named(last, state)

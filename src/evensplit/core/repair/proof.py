@@ -11,6 +11,7 @@ from evensplit.core.batch.plan import batch_ranges, offsets_by_split, plan_batch
 from evensplit.core.machine.invariants import check
 from evensplit.core.model import Cluster, Range, Split, SplitId, held_called, split_called
 from evensplit.core.repair.edit import OpenBatch
+from evensplit.core.repair.past import Past
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.edits import Edit, Jump, former_names, jumps_of, readable_called
 from evensplit.core.state.state import EnumeratorState
@@ -27,23 +28,29 @@ class Consequence:
     after: int | None
     """The same with it; None: it is forgotten."""
     again: int
-    """How many offsets are read once more, at most: a sink that has no keys has their records twice."""
+    """How many offsets are read once more from where it goes back to, at most, whichever edit has brought that about: a
+    sink that has no keys has their records twice."""
     never: int
     """How many offsets are left out for good, at most."""
     now: int
     """How many offsets the batch reads that it would not have read without the edit."""
 
 
-def consequences(batch: OpenBatch, after: EnumeratorState) -> tuple[Consequence, ...]:
-    """What the last command changes in `after`, in the order of the splits; `batch` is what it was made of."""
+def consequences(batch: OpenBatch, after: EnumeratorState, come: Past) -> tuple[Consequence, ...]:
+    """What the last command changes in `after`, in the order of the splits; `batch` is what it was made of.
+
+    `come`: what has been delivered by then, the batch itself included.
+    """
     edits, end = edits_made(batch, after), batch.end
     read = offsets_by_split(batch_ranges(batch.start, end))
     reads = offsets_by_split(batch_ranges(batch.start, after))
     found: list[Consequence] = []
     for key, jumps in jumps_of(edits).items():
-        again, never = (sum(max(0, sign * (to - at)) for _, at, to in jumps) for sign in (-1, 1))
+        position = after.splits[key].position or 0
+        again = come.again(key, position) if any(to < at for _, at, to in jumps) else 0
+        never = sum(max(0, to - at) for _, at, to in jumps)
         now = max(0, reads.get(key, 0) - read.get(key, 0))
-        found.append(Consequence(key, end.splits[key].position or 0, after.splits[key].position, again, never, now))
+        found.append(Consequence(key, end.splits[key].position or 0, position, again, never, now))
     found.extend(
         Consequence(key, split.position, None, 0, read.get(key, 0), 0)
         for key, split in end.splits.items()

@@ -14,6 +14,7 @@ from random import Random
 from evensplit.core.model import Cluster, Range, Readable, SplitId, Topic
 from evensplit.core.repair import edit, places, proof, records
 from evensplit.core.repair.edit import OpenBatch, Told
+from evensplit.core.repair.past import past
 from evensplit.core.repair.records import Record
 from evensplit.core.state.edits import scope_text
 from evensplit.core.state.state import EnumeratorState
@@ -290,7 +291,8 @@ def _check_proof(line: str, batch: OpenBatch, state: EnumeratorState, truth: Tru
     """R1 to R7, as the commands check them; and what they say is what comes of it."""
     try:
         laws = proof.check_edit(batch, state)
-        again = sum(one.again for one in proof.consequences(batch, state))
+        come = past([replace(batch.start, edits=())], state)
+        again = sum(one.again for one in proof.consequences(batch, state, come))
     except Exception as error:
         raise Broken("crash", f"what {line} comes to raised {error!r}") from error
     for broken in laws:

@@ -22,7 +22,7 @@ class Truth:
     parts: Mapping[SplitId, Sequence[Part]]
     owed: tuple[Loss, ...]
     again: int = 0
-    """How many offsets are read once more."""
+    """How many offsets are read once more that lie before the batch, or in it."""
 
     @property
     def ranges(self) -> tuple[Range, ...]:
@@ -59,13 +59,17 @@ class Opened:
         return not self.is_away(key) and self.last.state.clusters[key.cluster].removed_at_ms is None
 
     def begin(self, key: SplitId) -> int:
-        """Where the batch that is edited begins."""
+        """Where the batch that is edited begins, or where it has gone back to, if that is before."""
+        return min(self._came_to(key), self.last.model.marks[key])
+
+    def _came_to(self, key: SplitId) -> int:
+        """Up to where the batches before the one that is edited have come."""
         model = self.last.model
         number, begin = model.runs[key]
         if self.before is not None:
             marks = {one: self.before.model.marks[of] for of, (one, _) in self.before.model.runs.items()}
             begin = marks.get(number, begin)
-        return min(begin, model.marks[key])
+        return begin
 
     def _after(
         self, model: Model, parts: Mapping[SplitId, Sequence[Part]], owed: Iterable[Loss], again: int = 0
@@ -91,7 +95,9 @@ class Opened:
                 continue
             number, _ = model.runs[key]
             more = model.edited.get(number, Counts()).plus(Counts((target, mark)))
-            model.edited[number], model.marks[key], back[key] = more, target, mark - target
+            come = joined([(0, self._came_to(key)), *self.parts.get(key, ())])
+            model.edited[number], model.marks[key] = more, target
+            back[key] = sum(end - max(first, target) for first, end in come if end > target)
             model.left_out[number] = tuple(without(model.left_out.get(number, ()), (target, mark)))
             model.one_log.epochs.pop(key, None)
         owed = [_before(loss, targets[loss.split]) if loss.split in back else loss for loss in self.last.owed]
