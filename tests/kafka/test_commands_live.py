@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,10 @@ def test_a_cluster_that_is_well(kafka: LocalKafka | ExistingKafka, topic: str, t
     assert list(steps(found))[4:] == ["metadata", "advertised addresses", "topics", "read", f"group group-{topic}"]
     plan = run("plan", *live, *options(startingOffsets="earliest"), "--readers", "2")
     assert plan["lag"] == {f"default/{topic}/{number}": 10 for number in range(3)}
-    kept = write(tmp_path, [state({("default", topic): [4, 10, 0]}, 2, "")])
+    (cluster_id,) = (one["found"] for one in found["findings"] if one["step"] == "metadata")
+    end = state({("default", topic): [4, 10, 0]}, 2, "")
+    clusters = {name: replace(one, kafka_id=cluster_id.split(" ")[4].strip(",")) for name, one in end.clusters.items()}
+    kept = write(tmp_path, [replace(end, clusters=clusters)])
     top = run("top", str(kept), "--once", "--bootstrap-servers", kafka.bootstrap_servers)
     assert top["sources"][0]["clusters"][0]["lag"] == 16
     assert top["sources"][0]["slowest"][0]["split"] == f"default/{topic}/2"
