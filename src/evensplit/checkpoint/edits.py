@@ -195,7 +195,8 @@ def last_edit(checkpoint: Checkpoint) -> Record:
     kept = {batch.number: batch.text for batch in checkpoint.batches}
     for record in takewhile(lambda record: record.batch >= min(kept), _records(checkpoint.path)):
         if record.batch in kept and digest(kept[record.batch].data) == record.after:
-            done = _edits_of(checkpoint, record.batch, kept[record.batch].data)
+            # Where a checkpoint was restored around an edit, there may be newer records of older batches.
+            done = _edits_of(checkpoint, record.batch, kept[record.batch].data) or [record]
             raise EditRefused(
                 f"the last edit, `{record.line}`, is in batch {record.batch}, and a query has gone on from it: its "
                 f"last batch is {newest}{'' if checkpoint.replays else ', which is done'}. Expected a checkpoint as "

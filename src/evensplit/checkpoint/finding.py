@@ -30,6 +30,8 @@ AT_ONCE_MAX = 64
 """How many folders are looked at before it is seen that there are enough checkpoints."""
 
 OFFSETS = "offsets"
+TABLES = frozenset({"_spark_metadata", "_delta_log", "_temporary"})
+"""Folders of tables, which have no checkpoints in them; nor have those of partitions, such as `day=1`."""
 Answer = TypeVar("Answer")
 
 
@@ -64,9 +66,10 @@ def is_folder(path: Place) -> bool:
 def checkpoints_below(folder: Place, known: Collection[Place] = ()) -> Found:
     """Find the checkpoints below `folder`, to a depth of `DEPTH_MAX`. What is inside of one is not looked at.
 
-    Hidden folders, whose names begin with a dot, are passed over. `known`: checkpoints that were found before, which
-    are not looked at again. Each folder takes one request, and several are asked at once. If there are more than
-    `FOUND_MAX`, those in fewer folders come first. Each is found once, whatever links lead to it.
+    Hidden folders, whose names begin with a dot, and those of tables and their partitions are passed over. `known`:
+    checkpoints that were found before, which are not looked at again. Each folder takes one request, and several are
+    asked at once. If there are more than `FOUND_MAX`, those in fewer folders come first. Each is found once, whatever
+    links lead to it.
     """
     found = Found()
     checkpoints = list(islice(_walked(folder, known, found), FOUND_MAX + 1))
@@ -115,7 +118,7 @@ def _walked(folder: Place, known: Collection[Place], found: Found) -> Iterator[t
                 elif is_one:
                     yield parts, place
                 else:
-                    for name in sorted(one for one in seen if not one.startswith(".")):
+                    for name in sorted(one for one in seen if not (one.startswith(".") or "=" in one or one in TABLES)):
                         (later if _is_link(place / name) else of_depth)[depth + 1].append(
                             ((*parts, name), place / name)
                         )

@@ -109,7 +109,9 @@ SUBJECTS = {
     **dict.fromkeys(("dead letter", "dead letters", "dead-letter", "dlq"), _DEAD_LETTERS),
     **dict.fromkeys(("exactly once", "exactly-once", "transactions", "sink"), _WRITING),
     **dict.fromkeys(("reader", "scaling", "autoscaling", "rebalancing"), _READERS),
-    **dict.fromkeys(("kafka tools", "consumer lag", "burrow", "kafka-consumer-groups"), _TOOLS),
+    **dict.fromkeys(
+        ("kafka tools", "consumer lag", "burrow", "kafka-consumer-groups", "kafka-consumer-groups.sh"), _TOOLS
+    ),
     **dict.fromkeys(("upgrade", "upgrading", "downgrade"), _UPGRADE),
     **dict.fromkeys(("security", "tls", "ssl", "sasl", "kerberos", "login"), _SECURITY),
 }

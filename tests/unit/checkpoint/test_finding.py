@@ -48,6 +48,8 @@ def test_checkpoints_are_found_to_a_depth_by_their_names(home: Place) -> None:
         "team/sub/sub/sub/sub/sub/sub/too-deep",
         "a/state/inside",
         ".hidden/e",
+        "table/day=1/f",
+        "table/_delta_log/g",
     )
     put_all(home, {f"{name}/offsets/0": b"v1" for name in places} | {"file": b"", "a/metadata": b"{}"})
     found = checkpoints_below(home)

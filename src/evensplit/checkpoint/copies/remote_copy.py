@@ -53,7 +53,7 @@ def problems_elsewhere(target: RemotePath) -> list[str]:
     there = RemoteEntry(target)
     there.check_writable()
     if not there.is_there():
-        return _no_bucket(target)
+        return []
     newest = _newest(list(there.files()))
     try:
         is_incomplete = newest is not None and read_bytes(target / newest).startswith(INCOMPLETE)
@@ -65,21 +65,6 @@ def problems_elsewhere(target: RemotePath) -> list[str]:
             "interrupted, remove it"
         ]
     return [f"{target} is there already; expected a place where nothing is"]
-
-
-def _no_bucket(target: RemotePath) -> list[str]:
-    """What is missing for `target` to be made on an object store, which makes directories but no bucket."""
-    bucket = target.at.partition("/")[0]
-    # Where there is a root, there are directories in it, and no buckets.
-    if target.system.kind.writes is Writes.RENAME or not bucket:
-        return []
-    try:
-        with said_of(target):
-            is_there = bool(target.system.fs.exists(bucket))
-    except CheckpointError:
-        # Who may not look at the bucket itself may be allowed to write there.
-        is_there = True
-    return [] if is_there else [f"{target}: there is no bucket {bucket}; expected one that is there, make it first"]
 
 
 def _write_renamed(
@@ -127,6 +112,11 @@ def _write_marked(
         entry(marker).create(_MARKER)
     except FileExistsError as error:
         raise CheckpointError(f"{marker} is there by now: {target} is being written by another process") from error
+    except FileNotFoundError as error:
+        # Object stores make directories by themselves, and no bucket.
+        raise CheckpointError(
+            f"{target}: there is no such bucket; expected one that is there, make it first"
+        ) from error
     try:
         rest = {path: data for path, data in anew.items() if path != newest}
         fill(source, target, [path for path in kept if path != newest], rest, told)

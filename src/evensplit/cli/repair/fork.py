@@ -48,7 +48,7 @@ def fork(checkpoint: Place, new: Place, same_query: bool, yes: bool, assume_stop
     former = query_id_of(checkpoint)
     # A new id is made when it is written.
     query_id = former if same_query else str(uuid.uuid4()) if yes else ""
-    outcome.more.update({"copy": str(new), "queryId": query_id})
+    outcome.more.update({"copy": str(new), "queryId": query_id or None})
     outcome.notes.append(_same(former) if same_query else _other(former, query_id))
     outcome.notes.extend(f"{path} is left over from an attempt that was killed; remove it" for path in left_over(new))
     outcome.obstacles.extend(target_problems(checkpoint, new))

@@ -239,6 +239,12 @@ def _take_planned(outcome: Outcome, aim: Aim, source: str, text: str, at_ms: int
     first = f"batch {number}, of {time_of(planned_ms)} UTC"
     aim.meant = f"{meant}; the first batch that was planned since then is {first}"
     outcome.notes.append(aim.meant)
+    before = next((one.text.planned_ms for one in checkpoint.batches if one.number == number - 1), None)
+    if before is not None:
+        outcome.notes.append(
+            f"batch {number - 1} was planned before, at {time_of(before)} UTC: if it was done later, such as by a "
+            f"program that was deployed in between, say --to batch:{number - 1}"
+        )
     aim.targets.update(targets_since(number, kept_ends(checkpoint, source), wanted))
 
 

@@ -265,7 +265,7 @@ def first_planned(checkpoint: Checkpoint, at_ms: int, meant: str, *, edited: boo
     if found is None:
         raise EditRefused(
             f"{meant}; no batch was planned since then: the newest one is {newest}, of {time_of(times[newest])} UTC; "
-            "expected a time up to that"
+            f"expected a time up to that. If that batch was done later than it was planned, say batch:{newest}"
         )
     if found == oldest and found:
         raise EditRefused(

@@ -236,7 +236,8 @@ def _quiet(watched: SourceStatus, now_ms: int) -> Iterator[Advice]:
 
 def _not_done(view: View, passed_ms: int) -> Iterator[Advice]:
     """The newest batch of a checkpoint was planned so long ago, and is not done."""
-    works = _run(view)[-BATCHES - 1 :]
+    if not (works := _run(view)[-BATCHES - 1 :]):
+        return
     before = works[:-1]
     took = [ms for ms in map(_took_ms, before, works[1:]) if ms is not None]
     # How long a batch takes depends on all that it reads.
@@ -309,7 +310,7 @@ def _held(view: View, needed: ReadersNeeded | None, *, grows: bool) -> Iterator[
     if limits:
         them = " and ".join(limits)
         keep, it = ("keeps", "it") if len(limits) == 1 else ("keep", "them")
-        through = "" if held.at_once else f" at {_rate(held.through)} offsets/s"
+        through = "" if held.at_once and grows else f" at {_rate(held.through)} offsets/s"
         yield Advice(
             Rule.LIMIT,
             f"{them} {keep} batches short{through}, and {grown}: raise {it}. Readers have time to spare.",

@@ -134,6 +134,9 @@ class DeferredListener(StreamingQueryListener):
 
         That a query has ended is told a moment after `awaitTermination` has returned, so that is waited for.
         """
+        if spark.sparkContext._jsc is None:
+            # It was stopped, and tells nothing any more.
+            return
         try:
             active = {str(query.id) for query in spark.streams.active}
             with self._ended:
