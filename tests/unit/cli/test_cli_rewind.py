@@ -324,3 +324,13 @@ def test_many_partitions_have_a_row_for_each_topic(tmp_path: Path) -> None:
     assert [row.split()[:4] for row in shown.splitlines() if row.strip().startswith("default/orders")] == [
         ["default/orders:", "59", "partitions", "7,670"]
     ]
+
+
+def test_what_was_skipped_after_it_had_been_read_once_is_named_and_named_once(place: Path, kafka: FakeKafka) -> None:
+    """New code may fail at what the old one had read."""
+    for _ in range(2):
+        invoke("rewind", place, "--to", '{"orders":{"0":24}}', "--yes", "--assume-stopped")
+        invoke("skip", place, "orders/0:24-25", "--yes", "--assume-stopped")
+    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":20}}')
+    note = "default/orders/0: offsets 24 to 25 were left out by `evensplit skip orders/0:24-25`, and will be read now."
+    assert " ".join(shown.split()).count(note) == 1

@@ -59,6 +59,7 @@ def test_a_time_at_which_batches_were_planned(
     at = f"{time_of(PLANNED_MS[number])} UTC"
     assert f"the first batch that was planned since then is batch {number}, of {at}." in " ".join(shown.split())
     assert f"`evensplit rewind --to {to}`" in shown
+    assert (f"say --to batch:{number - 1}" in " ".join(shown.split())) == (number > 0)
     assert tuple(positions(place).values()) == expected
 
 

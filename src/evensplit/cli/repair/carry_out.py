@@ -71,7 +71,7 @@ class Outcome:
     obstacles: list[str] = field(default_factory=list)
     """Why nothing can be written now."""
     written: bool = False
-    more: dict[str, str] = field(default_factory=dict)
+    more: dict[str, str | None] = field(default_factory=dict)
     """What else `--format json` has."""
 
     @cached_property

@@ -32,19 +32,16 @@ class Past:
 
     delivered: Mapping[SplitId, Parts] = field(default_factory=dict)
     skipped: Mapping[SplitId, Sequence[tuple[int, int, str]]] = field(default_factory=dict)
-    """Split -> each range that a command was to leave out, and the command."""
+    """Split -> each range that a command has left out, and no batch has read since, and the last such command."""
 
     def again(self, key: SplitId, begin: int) -> int:
         """How many offsets from `begin` on were delivered."""
         return sum(last - max(first, begin) for first, last in self.delivered.get(key, ()) if last > begin)
 
     def left_out(self, key: SplitId, begin: int) -> list[LeftOut]:
-        """What of a split was left out from `begin` on, and never read since; ascending."""
-        found: list[LeftOut] = []
-        for first, last, line in self.skipped.get(key, ()):
-            rest = without(((max(first, begin), last),), self.delivered.get(key, ()))
-            found.extend(LeftOut(key, *part, line) for part in rest)
-        return sorted(found)
+        """What of a split was left out from `begin` on, and not read since; ascending."""
+        skipped = self.skipped.get(key, ())
+        return sorted(LeftOut(key, max(first, begin), last, line) for first, last, line in skipped if last > begin)
 
 
 def past(ends: Sequence[EnumeratorState], after: EnumeratorState) -> Past:
@@ -73,8 +70,10 @@ def past(ends: Sequence[EnumeratorState], after: EnumeratorState) -> Past:
         for key, begin, stop in batch_ranges(start, end):
             more.setdefault(key, []).append((begin, stop))
         delivered.update((key, union((*delivered.get(key, ()), *parts))) for key, parts in more.items())
+        skipped.update((key, _rest(skipped[key], parts)) for key, parts in more.items() if key in skipped)
         for key, ones in _skipped(edits_between(start, end)).items():
-            skipped[key] = [*skipped.get(key, ()), *ones]
+            anew = [(first, last) for first, last, _ in ones]
+            skipped[key] = [*_rest(skipped.get(key, ()), anew), *ones]
     return Past(delivered, skipped)
 
 
@@ -100,6 +99,12 @@ def without(parts: Iterable[tuple[int, int]], gone: Parts) -> Parts:
 
 def _is_same(known: Split | None, split: Split) -> bool:
     return known is not None and known.position is not None and not known.is_other(split.topic_id)
+
+
+def _rest(skipped: Sequence[tuple[int, int, str]], gone: Sequence[tuple[int, int]]) -> list[tuple[int, int, str]]:
+    """What is left of ranges that were left out, without those that are `gone`."""
+    read = union(gone)
+    return [(*part, line) for first, last, line in skipped for part in without(((first, last),), read)]
 
 
 def _skipped(edits: Sequence[Edit]) -> dict[SplitId, list[tuple[int, int, str]]]:

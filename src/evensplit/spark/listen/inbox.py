@@ -134,7 +134,7 @@ class DeferredListener(StreamingQueryListener):
 
         That a query has ended is told a moment after `awaitTermination` has returned, so that is waited for.
         """
-        if spark.sparkContext._jsc is None:
+        if getattr(spark.sparkContext, "_jsc", None) is None:
             # It was stopped, and tells nothing any more.
             return
         try:
