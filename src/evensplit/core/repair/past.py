@@ -112,5 +112,5 @@ def _skipped(edits: Sequence[Edit]) -> dict[SplitId, list[tuple[int, int, str]]]
     for edit in as_told(edits):
         for key, at, to in edit.jumps:
             if at < to:
-                found.setdefault(key, []).append((at, to, edit.line))
+                found[key] = [*_rest(found.get(key, ()), [(at, to)]), (at, to, edit.line)]
     return found
