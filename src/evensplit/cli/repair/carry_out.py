@@ -288,10 +288,12 @@ def _add_notes(outcome: Outcome) -> None:
     # Each source of a query may have said the same.
     outcome.notes[:] = dict.fromkeys(outcome.notes)
     if outcome.again:
+        oldest = checkpoint.batches[0].number
+        known = f" (as far as Spark has kept batches: from {oldest} on)" if oldest else ""
         outcome.notes.append(
-            f"The sink gets the records of up to {counted(outcome.again, 'offset')} a second time, in batches with new "
-            "numbers: one that knows rows by a key, as a MERGE or an upsert does, has them once; any other has them "
-            "twice"
+            f"The sink gets the records of up to {counted(outcome.again, 'offset')}{known} a second time, in batches "
+            "with new numbers: one that knows rows by a key, as a MERGE or an upsert does, has them once; any other has "
+            "them twice"
         )
     outcome.notes.extend(_read_now(outcome))
     if outcome.again and keeps_state(checkpoint):
@@ -322,10 +324,8 @@ def _read_now(outcome: Outcome) -> list[str]:
     for split, start, end, line in (*at_once, *later)[:RANGES_NAMED_MAX]:
         was = "was" if is_one_offset((start, end)) else "were"
         found.append(f"{split}: {offsets_text((start, end))} {was} left out by `{line}`, and will be read now")
-    if len(at_once) + len(later) > RANGES_NAMED_MAX:
-        found.append(
-            f"So will {counted(len(at_once) + len(later) - RANGES_NAMED_MAX, 'range')} more that were left out"
-        )
+    if (rest := len(at_once) + len(later) - RANGES_NAMED_MAX) > 0:
+        found.append(f"So will {counted(rest, 'range')} more that were left out")
     path = outcome.checkpoint.path
     if at_once:
         said = f"`evensplit skip {path} {_ranges(at_once)} --yes --assume-stopped`"
