@@ -292,8 +292,8 @@ def _add_notes(outcome: Outcome) -> None:
         known = f" (as far as Spark has kept batches: from {oldest} on)" if oldest else ""
         outcome.notes.append(
             f"The sink gets the records of up to {counted(outcome.again, 'offset')}{known} a second time, in batches "
-            "with new numbers: one that knows rows by a key, as a MERGE or an upsert does, has them once; any other has "
-            "them twice"
+            "with new numbers: one that knows rows by a key, as a MERGE or an upsert does, has them once; any other "
+            "has them twice"
         )
     outcome.notes.extend(_read_now(outcome))
     if outcome.again and keeps_state(checkpoint):
