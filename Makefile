@@ -53,7 +53,7 @@ coverage: setup ## Whether the tests run every branch of the core (about 7 minut
 	@mkdir -p build
 	@rm -f build/coverage build/coverage.*
 	@$(py) -m coverage run -m pytest tests/unit tests/property -q -m "not slow" --hypothesis-profile=thorough \
-		-n $(WORKERS) --dist loadfile $(ARGS)
+		-n 2 --dist loadfile $(ARGS)
 	@$(py) -m coverage combine --quiet
 	@$(py) -m coverage report
 
