@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import yaml
@@ -20,10 +20,12 @@ from evensplit.core.text import plain
 from evensplit.errors import BY_ID
 from evensplit.kafka.options.option import Option
 from evensplit.observe import files
-from evensplit.observe.metrics import METRICS
 from evensplit.spark.options.hints import CLIENT_OPTIONS, meaning_of
 from evensplit.spark.options.spec.all import BY_NAME, DECLARED, notes
 from evensplit.spark.options.spec.sink import SINK_BY_NAME, SINK_DECLARED
+
+if TYPE_CHECKING:
+    from evensplit.observe.metric import Metric
 
 SUGGESTIONS_MAX = 3
 SIMILAR = 0.6
@@ -110,7 +112,7 @@ def find(name: str, among: click.Command | None = None) -> Mapping[str, str]:
 
 def _watched(whole: str) -> Mapping[str, str]:
     """A metric or an alert of that name in lower case; nothing if there is none."""
-    for metric in METRICS:
+    for metric in _metrics():
         if metric.name == whole:
             labels = {"labels": ", ".join(metric.labels)} if metric.labels else {}
             return {"metric": metric.name, "type": metric.kind, **labels, "meaning": metric.help}
@@ -124,6 +126,13 @@ def _watched(whole: str) -> Mapping[str, str]:
         "fires": f"when `{rule['expr']}`{lasting}",
         "more": f"[all alerts](metrics.md#{whole}).",
     }
+
+
+def _metrics() -> Sequence[Metric]:
+    # They take as long to load as all else here, and most names are found before.
+    from evensplit.observe.metrics import METRICS
+
+    return METRICS
 
 
 def _alerts() -> list[dict[str, Any]]:
@@ -182,7 +191,7 @@ def _nearest(whole: str) -> list[str]:
     """The errors, options and metrics whose names are most like it, the closest first."""
     of_error = whole.rpartition(".")[2]
     alike = {f"{error_id} {error.__name__}": _likeness(of_error, error.__name__) for error_id, error in BY_ID.items()}
-    named = (*CLIENT_OPTIONS, *(one.name for one in BY_NAME.values()), *(one.name for one in METRICS))
+    named = (*CLIENT_OPTIONS, *(one.name for one in BY_NAME.values()), *(one.name for one in _metrics()))
     named = (*named, *(rule["alert"] for rule in _alerts()))
     alike |= {name: _likeness(whole, name) for name in named}
     close = sorted((shown for shown, how in alike.items() if how >= SIMILAR), key=lambda shown: (-alike[shown], shown))

@@ -22,6 +22,11 @@ def offsets_text(*ranges: tuple[int, int]) -> str:
     return f"offset{'' if is_one_offset(*ranges) else 's'} {' and '.join(parts)}"
 
 
+def skip_text(of: object, first: int, to: int) -> str:
+    """Offsets of a partition, `first` to `to` (exclusive), as `evensplit skip` takes them: `orders/3:120-129`."""
+    return f"{of}:{first}" if to == first + 1 else f"{of}:{first}-{to - 1}"
+
+
 def is_one_offset(*ranges: tuple[int, int]) -> bool:
     """Whether there is one offset in the ranges, so that a sentence about them is in the singular."""
     return len(ranges) == 1 and ranges[0][1] == ranges[0][0] + 1

@@ -38,7 +38,7 @@ from evensplit.core.repair.proof import Consequence, check_edit, consequences, e
 from evensplit.core.repair.records import Record
 from evensplit.core.state.edits import Edit, as_one
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import counted, is_one_offset, offsets_text, plain
+from evensplit.core.text import counted, is_one_offset, offsets_text, plain, skip_text
 from evensplit.errors import EditRefused
 from evensplit.explain.edited import edit_json, edit_sentence
 from evensplit.times import time_of
@@ -82,7 +82,11 @@ class Outcome:
     @property
     def again(self) -> int:
         """How many offsets are read once more."""
-        return sum(one.again for ones in self.found.values() for one in ones)
+        return sum(map(self.again_in, self.found))
+
+    def again_in(self, source: str) -> int:
+        """How many of one source."""
+        return sum(one.again for one in self.found[source])
 
     @property
     def never(self) -> int:
@@ -338,10 +342,7 @@ def _read_now(outcome: Outcome) -> list[str]:
 
 def _ranges(parts: Sequence[LeftOut]) -> str:
     """What `evensplit skip` is told, to leave out the first of `parts`."""
-    return " ".join(
-        f"{split}:{start}" + (f"-{end - 1}" if end - start > 1 else "")
-        for split, start, end, _ in parts[:RANGES_NAMED_MAX]
-    )
+    return " ".join(skip_text(split, start, end) for split, start, end, _ in parts[:RANGES_NAMED_MAX])
 
 
 def _show(outcome: Outcome, last: str) -> None:
@@ -356,8 +357,7 @@ def _show(outcome: Outcome, last: str) -> None:
     parts.append(Text(where))
     for source, edit in outcome.edits.items():
         title = f"Source {source} of the query: " if len(checkpoint.newest.text.offsets) > 1 else ""
-        again = sum(one.again for one in outcome.found[source])
-        parts.append(Text(plain(f"{title}{edit_sentence(edit, again)}."), "bold"))
+        parts.append(Text(plain(f"{title}{edit_sentence(edit, outcome.again_in(source))}."), "bold"))
         if outcome.found[source]:
             parts.append(table(outcome.found[source]))
     parts.extend(Text(plain(f"Note: {note}.")) for note in outcome.notes)
@@ -382,7 +382,7 @@ def _plain(outcome: Outcome) -> Mapping[str, Any]:
         "sources": [
             {
                 "source": source,
-                "edit": edit_json(edit, sum(one.again for one in outcome.found[source])),
+                "edit": edit_json(edit, outcome.again_in(source)),
                 "partitions": [
                     {
                         "split": str(one.split),

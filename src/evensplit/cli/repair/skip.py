@@ -27,7 +27,7 @@ from evensplit.core.model import Range, Split, SplitId
 from evensplit.core.repair.edit import OpenBatch, skip
 from evensplit.core.repair.places import check_in_log, firsts_unread, unread
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import counted, plain, some
+from evensplit.core.text import counted, plain, skip_text, some
 from evensplit.errors import EditRefused
 
 _RANGE = re.compile(r"(?P<first>[0-9]{1,19})(?:-(?P<last>[0-9]{1,19}))?", re.ASCII)
@@ -46,9 +46,9 @@ class _Asked:
     last: int | None = None
 
     def __str__(self) -> str:
-        if self.first is None:
+        if self.first is None or self.last is None:
             return str(self.scope)
-        return f"{self.scope}:{self.first}" + ("" if self.last == self.first else f"-{self.last}")
+        return skip_text(self.scope, self.first, self.last + 1)
 
 
 _Part = tuple[SplitId, _Asked]

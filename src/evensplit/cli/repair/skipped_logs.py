@@ -17,7 +17,7 @@ from evensplit.core.repair.proof import edits_made
 from evensplit.core.state.edits import jumps_of
 from evensplit.core.state.offset_strategies import LATEST
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import offsets_text
+from evensplit.core.text import offsets_text, skip_text
 from evensplit.errors import ClusterError, EditRefused
 
 
@@ -100,11 +100,10 @@ def _beside(log: Log, key: SplitId, begin: int, first: int, to: int) -> Iterator
     kept = min(first, log.begin)
     if begin < kept:
         them, are = ("it", "is") if kept == begin + 1 else ("them", "are")
-        gone = f"{begin}" if kept == begin + 1 else f"{begin}-{kept - 1}"
         yield (
             f"The log of {key} begins at offset {log.begin}: {offsets_text((begin, kept))} before the range {are} gone "
             f"unread, and the query says so in this batch, as failOnDataLoss has it. To leave {them} out as well, add "
-            f"{key}:{gone} to the command"
+            f"{skip_text(key, begin, kept)} to the command"
         )
     if log.stable < min(to, log.end):
         yield _undecided(log, key, begin, first)

@@ -12,6 +12,7 @@ from evensplit.core.repair.places import left_out, not_read_again
 from evensplit.core.repair.records import Record
 from evensplit.core.state.edits import Jump
 from evensplit.core.state.state import EnumeratorState
+from evensplit.core.text import skip_text
 
 _REWIND = "rewind"
 
@@ -93,7 +94,7 @@ def _skips(path: object, record: Record, sources: Iterable[Edited]) -> Iterator[
     for source in sources:
         parts = not_read_again(source.jumps(record), source.ends, source.batch)
         if parts:
-            ranges = [f"{key}:{begin}" if end == begin + 1 else f"{key}:{begin}-{end - 1}" for key, begin, end in parts]
+            ranges = [skip_text(*part) for part in parts]
             yield f"`evensplit skip {path} {' '.join((*ranges, *source.chosen))}`"
 
 

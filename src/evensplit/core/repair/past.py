@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from evensplit.core.batch.plan import batch_ranges, beginnings
 from evensplit.core.model import Split, SplitId
-from evensplit.core.state.edits import Edit, as_told, jumps_of, pieces
+from evensplit.core.state.edits import Edit, as_told, cut_out, jumps_of, pieces
 from evensplit.core.state.state import EnumeratorState, as_named, by_names, edits_between, renamed_between
 
 Parts = tuple[tuple[int, int], ...]
@@ -92,8 +92,7 @@ def without(parts: Iterable[tuple[int, int]], gone: Parts) -> Parts:
     """What is in one of `parts` and in none of `gone`."""
     found = list(union(parts))
     for begin, end in gone:
-        rest = [piece for first, last in found for piece in ((first, min(last, begin)), (max(first, end), last))]
-        found = [(first, last) for first, last in rest if first < last]
+        found = [rest for one in found for rest in cut_out(one, begin, end)]
     return tuple(found)
 
 

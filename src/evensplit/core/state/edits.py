@@ -111,7 +111,7 @@ def pieces(begin: int, end: int, jumps: Iterable[Jump]) -> tuple[tuple[int, int]
             found.append((begin, at))
             begin = to
         else:
-            found = [rest for one in found for rest in _without(one, at, to)]
+            found = [rest for one in found for rest in cut_out(one, at, to)]
             if at >= begin:
                 found.append((begin, at))
             begin = max(begin, to)
@@ -120,7 +120,8 @@ def pieces(begin: int, end: int, jumps: Iterable[Jump]) -> tuple[tuple[int, int]
     return tuple(sorted((first, last) for first, last in (*found, (begin, end)) if first < last))
 
 
-def _without(one: tuple[int, int], at: int, to: int) -> Iterator[tuple[int, int]]:
+def cut_out(one: tuple[int, int], at: int, to: int) -> Iterator[tuple[int, int]]:
+    """What is left of a range of offsets without those from `at` to `to`: start and end (exclusive), none empty."""
     for first, last in ((one[0], min(one[1], at)), (max(one[0], to), one[1])):
         if first < last:
             yield first, last
