@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evensplit.checkpoint import finding
-from evensplit.checkpoint.finding import checkpoints_below
+from evensplit.checkpoint.finding import checkpoints_below, is_checkpoint
 from evensplit.checkpoint.places.entry import entry
 from evensplit.checkpoint.places.place import Place
 from evensplit.checkpoint.places.remote import RemoteEntry
@@ -56,6 +56,9 @@ def test_checkpoints_are_found_to_a_depth_by_their_names(home: Place) -> None:
     assert list(found.checkpoints) == ["a", "b/d", "b-c", "team/c", "team/sub/sub/d"]
     assert all(str(home / name) == str(path) for name, path in found.checkpoints.items())
     assert (found.unreadable, found.more) == ([], False)
+    assert is_checkpoint(home / "a")
+    assert not is_checkpoint(home)
+    assert not is_checkpoint(home / "nothing")
 
 
 def test_each_checkpoint_is_found_once_whatever_links_lead_to_it(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from evensplit.checkpoint import finding
-from evensplit.checkpoint.finding import checkpoints_below, is_checkpoint, why_not_ours
+from evensplit.checkpoint.finding import checkpoints_below, why_not_ours
 from evensplit.cli.group import evensplit
 from evensplit.cli.history.fleet import Fleet, Followed, labels_of
 from evensplit.cli.history.fleet_lag import FleetLag
@@ -91,27 +91,6 @@ def page() -> Page:
 def nobody() -> FleetLag:
     """Asks no cluster."""
     return FleetLag((), (), False)
-
-
-def test_checkpoints_are_found_to_a_depth_and_not_inside_of_others(tmp_path: Path) -> None:
-    for name in (
-        "b",
-        "a",
-        "team/c",
-        "team/sub/sub/d",
-        "team/sub/sub/sub/sub/sub/sub/too-deep",
-        "a/state/inside",
-        ".hidden/e",
-    ):
-        (tmp_path / name / "offsets").mkdir(parents=True)
-    (tmp_path / "file").write_text("")
-    found = checkpoints_below(tmp_path)
-    assert list(found.checkpoints) == ["a", "b", "team/c", "team/sub/sub/d"]
-    assert all(tmp_path / name == path for name, path in found.checkpoints.items())
-    assert (found.unreadable, found.more) == ([], False)
-    assert is_checkpoint(tmp_path / "a")
-    assert not is_checkpoint(tmp_path)
-    assert not is_checkpoint(tmp_path / "nothing")
 
 
 def test_not_more_are_found_than_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: Page) -> None:

@@ -7,9 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evensplit.core.model import Held, Lifecycle, SplitId
-from evensplit.core.state.edits import Edit
 from evensplit.core.state.observation import Report
-from evensplit.explain.changes import Changes
 from evensplit.observe import totals as module
 from evensplit.observe.source_view import (
     HAPPENINGS_MAX,
@@ -21,7 +19,7 @@ from evensplit.observe.source_view import (
     advance,
     look,
 )
-from evensplit.observe.timeline import BATCH_HAPPENINGS_MAX, Kind, of_changes
+from evensplit.observe.timeline import BATCH_HAPPENINGS_MAX, Kind
 from evensplit.observe.totals import Totals
 from tests.support.batches import Script, orders, viewed
 
@@ -399,15 +397,3 @@ def test_what_waits_for_a_limit_is_known_of_an_idle_query() -> None:
     behind = view.readers_needed(script.at_ms + 60_000, lag=0)
     assert behind is not None
     assert behind.arriving < 400
-
-
-def test_names_that_many_clusters_have_got_are_counted() -> None:
-    """A name that a command gave is told with the command."""
-    names = tuple((f"c{number}", f"d{number}") for number in range(30))
-    told = Edit("rename-cluster", "c0 d0", 1, renamed=(("c0", "d0"),))
-    edited, *found = of_changes(7, 5, Changes((), (), renamed=names, edits=(told,)))
-    assert edited.kind is Kind.EDITED
-    assert {one.kind for one in found} == {Kind.RENAMED}
-    assert len(found) == BATCH_HAPPENINGS_MAX
-    assert found[0].text.startswith("cluster c1 is now called d1: it is the same Kafka cluster")
-    assert (found[0].clusters, found[-1].text) == (("d1",), "10 more clusters have new names")

@@ -64,31 +64,6 @@ def test_what_was_read_to_its_end_was_not_held() -> None:
     assert "held" not in "".join(said(other))
 
 
-def test_a_story_goes_on_over_a_new_name_of_the_cluster() -> None:
-    """Also what is known of the end of its log then."""
-    recorder, script = Recorder(), orders({"east": 1})
-    taken(recorder, [script.batch()])
-    script.write(5)
-    script.read(5)
-    one = script.batch()
-    known = one.end.clusters["east"]
-    held = replace(one.end, clusters={"east": replace(known, kafka_id="K")}, held=(Held("maxOffsetsPerTrigger"),))
-    recorder.add(replace(one, end=held, report=Report({ORDERS: 5})), encode(held))
-    north = ORDERS._replace(cluster="north")
-    split = held.splits[ORDERS]._replace(id=north)
-    named = {"north": replace(known, id="north", kafka_id="K")}
-    end = replace(held, clusters=named, splits={north: split}, held=(), revision=held.revision + 1)
-    recorder.add(replace(one, number=one.number + 1, start=held, end=end, report=Report()), encode(end))
-    story = recorder.story(one.source, ORDERS)
-    assert story is not None
-    assert story.split == north
-    assert [chapter.sentences() for chapter in story.chapters[-2:]] == [
-        ("offsets 0 to 4 read by reader 0",),
-        ("was called east/orders/0 before: the query found cluster east under the name north, by Kafka's cluster id",),
-    ]
-    assert recorder.story(one.source, north) == story
-
-
 def test_the_end_comes_as_an_object_or_as_text() -> None:
     recorder = Recorder()
     script = orders({"east": 1})
