@@ -19,6 +19,8 @@ export UV_PYTHON_DOWNLOADS := never
 # Nothing is installed into another environment that may be active.
 export VIRTUAL_ENV := $(CURDIR)/.venv
 unexport PYTHONPATH PYTHONHOME CONDA_PREFIX PIP_USER UV_PYTHON UV_SYSTEM_PYTHON
+# Where this is set, each of the hundreds of processes that tests start compiles all that it imports once more.
+unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help

@@ -149,7 +149,7 @@ class Run:
         sink = directory / "sink" / query
         if query == "parquet":
             file = sink / f"part-{batch}-{token}.parquet"
-            pq.write_table(table, file)
+            _save(table, file)
             log = sink / "_spark_metadata"
             log.mkdir(exist_ok=True)
             entries = [json.dumps({"path": file.as_uri(), "action": "add"})]
@@ -161,11 +161,11 @@ class Run:
                 for n in range(9):
                     (log / f"{n}").unlink()
             (log / name).write_text("\n".join(["v1", *entries]))
-            pq.write_table(table, sink / f"part-{batch}-stray.parquet")
+            _save(table, sink / f"part-{batch}-stray.parquet")
             return (file.relative_to(directory).as_posix(),)
         home = sink / f"batch-{batch}" / f"attempt-{token}"
         home.mkdir(parents=True)
-        pq.write_table(table, home / "part-0.parquet")
+        _save(table, home / "part-0.parquet")
         (home / "_SUCCESS").touch()
         return ((home / "part-0.parquet").relative_to(directory).as_posix(),)
 
@@ -209,6 +209,11 @@ def _table(rows: list[Row]) -> pa.Table:
             "value": pa.array([row.value.encode() for row in rows], pa.binary()),
         }
     )
+
+
+def _save(table: pa.Table, file: Path) -> None:
+    # Hundreds of small files for each test: nothing in them that takes time and that nobody reads.
+    pq.write_table(table, file, compression="none", use_dictionary=False, write_statistics=False, store_schema=False)
 
 
 def faultless() -> Run:

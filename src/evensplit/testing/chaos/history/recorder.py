@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -39,7 +39,9 @@ class Recorder:
         """Append an event, at this moment unless it has a time; the event with its time."""
         with self._lock:
             timed = event if event.at_s >= 0 else replace(event, at_s=round(self.now_s, 4))
-            line = json.dumps({"event": type(event).__name__, **asdict(timed)}, separators=(",", ":"))
+            # `asdict` copies deeply, which takes longer than all the rest.
+            facts = {field.name: getattr(timed, field.name) for field in fields(timed)}
+            line = json.dumps({"event": type(event).__name__, **facts}, separators=(",", ":"))
             self._file.write(line.encode() + b"\n")
         return timed
 
