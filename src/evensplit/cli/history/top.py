@@ -37,8 +37,7 @@ from evensplit.core.text import plain
 from evensplit.errors import CheckpointError
 from evensplit.explain.held import held_json
 from evensplit.explain.readers_needed import ReadersNeeded
-from evensplit.observe.health.advice import Advice
-from evensplit.observe.health.rules import NOT_RUNNING
+from evensplit.observe.health.rules import NOT_RUNNING, Advice
 from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.source_view import RATE_BATCHES_MAX, SplitView, View
 from evensplit.times import long, time_of
