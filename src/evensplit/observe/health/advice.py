@@ -172,7 +172,7 @@ def _not_written(sink: SinkView | None) -> Iterator[Advice]:
 
 def _readers(view: View, needed: ReadersNeeded | None) -> Iterator[Advice]:
     """There are too few readers for what arrives and is left."""
-    if needed is None:
+    if needed is None or not needed.sure:
         return
     readers = len(view.explanation.readers)
     if needed.readers > readers:
