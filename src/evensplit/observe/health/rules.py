@@ -17,6 +17,7 @@ class Rule(StrEnum):
     SILENT = "silent"
     STOPPED = "stopped"
     NOT_DONE = "not-done"
+    EDITED = "edited"
     READERS = "readers"
     PARTITIONS = "partitions"
     LIMIT = "limit"
@@ -34,6 +35,7 @@ PAGES: Mapping[Rule, str] = {
     Rule.SILENT: "howto/monitoring.md#alerts-and-a-grafana-dashboard",
     Rule.STOPPED: "dashboard.md#many-queries",
     Rule.NOT_DONE: "dashboard.md#many-queries",
+    Rule.EDITED: "howto/repair.md#how-it-works",
     Rule.READERS: "howto/scaling.md#how-many-are-needed",
     Rule.PARTITIONS: "howto/skew.md#cut-it",
     Rule.LIMIT: "howto/limits.md#which-limit-was-it",
@@ -48,7 +50,7 @@ PAGES: Mapping[Rule, str] = {
 URGENT_RULES = frozenset({Rule.AWAY, Rule.LOST, Rule.NOT_WRITTEN, Rule.SILENT, Rule.STOPPED, Rule.NOT_DONE})
 """The rules about records that are not read, not written, or gone."""
 
-NOT_RUNNING = frozenset({Rule.STOPPED, Rule.NOT_DONE})
+NOT_RUNNING = frozenset({Rule.STOPPED, Rule.NOT_DONE, Rule.EDITED})
 """The rules about a checkpoint whose query does not run, it seems: how many readers it needs is not the question."""
 
 WHEN: Mapping[Rule, str] = {
@@ -62,6 +64,8 @@ WHEN: Mapping[Rule, str] = {
     Rule.NOT_DONE: "The newest batch of a checkpoint is not done after half a minute, and after five times as long as "
     "the slowest of the ten before it would have taken for as many records (ten minutes more than it took, where that "
     "is less). After ten minutes at least if none of them is about as large, or known to be, or it is the first.",
+    Rule.EDITED: "The newest batch of a checkpoint was edited by a command, and is not done. Once not-done holds, that "
+    "names the edit.",
     Rule.READERS: "More readers are needed than there are.",
     Rule.PARTITIONS: "More readers would be needed than there are partitions.",
     Rule.LIMIT: "A limit keeps batches short, readers have time to spare, and the lag grows; or, where it was looked "

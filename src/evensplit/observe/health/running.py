@@ -12,7 +12,9 @@ from itertools import pairwise
 from statistics import median
 
 from evensplit.core.text import counted, some
+from evensplit.explain.edited import edit_sentence
 from evensplit.explain.held import ALIGNMENT
+from evensplit.observe.health.figures import edits_waiting
 from evensplit.observe.health.rules import Advice, Rule
 from evensplit.observe.history.work import Work
 from evensplit.observe.recorder import RUNS, SourceStatus
@@ -61,13 +63,11 @@ def quiet(watched: SourceStatus, now_ms: int) -> Iterator[Advice]:
                 "that run in Spark's UI.",
             )
         return
-    last_ms = view.last.at_ms
-    if last_ms is None:
-        return
+    passed_ms = None if view.last.at_ms is None else now_ms - view.last.at_ms
     if view.done is False:
-        yield from _not_done(view, now_ms - last_ms)
-    else:
-        yield from _stopped(view, now_ms, now_ms - last_ms)
+        yield from _not_done(view, passed_ms)
+    elif passed_ms is not None:
+        yield from _stopped(view, now_ms, passed_ms)
 
 
 def is_late(watched: SourceStatus, now_ms: int | None) -> bool:
@@ -127,19 +127,29 @@ def _bounded_ms(took: Sequence[float]) -> float:
     return min(NOT_DONE_TIMES * slowest, max(SLOW_TIMES * median(took), slowest) + STOPPED_MS)
 
 
-def _not_done(view: View, passed_ms: int) -> Iterator[Advice]:
-    """The newest batch of a checkpoint was planned so long ago, and is not done."""
+def _not_done(view: View, passed_ms: int | None) -> Iterator[Advice]:
+    """The newest batch of a checkpoint was planned so long ago, and is not done, or was edited by a command."""
     if not (works := run_of(view)[-BATCHES - 1 :]):
         return
     *sizes, last = [one.offsets_sum if view.of_all is None else view.of_all.get(one.batch) for one in works]
     timed = zip(map(_took_ms, works, works[1:]), sizes, strict=True)
     former = [(ms, size) for ms, size in timed if ms is not None]
-    if passed_ms > patience_ms(former, last):
+    edits = edits_waiting(view)
+    if passed_ms is not None and passed_ms > patience_ms(former, last):
+        edited = f" with `{edits[-1].line}`" if edits else ""
         usual = f" (those before it: {_usual([ms for ms, _ in former])})" if former else ""
         yield Advice(
             Rule.NOT_DONE,
-            f"Batch {view.last.number:,} is not done after {long(passed_ms)}{usual}: see whether the query runs, and "
-            "what its log says, and start it if it does not.",
+            f"Batch {view.last.number:,}{edited} is not done after {long(passed_ms)}{usual}: see whether the query "
+            "runs, and what its log says, and start it if it does not.",
+        )
+    elif edits:
+        said = "; ".join(edit_sentence(one) for one in edits)
+        back = "" if edits[-1].command == "fork" else ", or take the edit back with `evensplit undo`"
+        yield Advice(
+            Rule.EDITED,
+            f"Batch {view.last.number:,} is edited, and not done yet. {said}. Start the query, which does it first"
+            f"{back}.",
         )
 
 

@@ -193,6 +193,8 @@ def _waited(figures: Figures) -> Value | None:
 def _took(figures: Figures) -> Value | None:
     if figures.duration_ms is not None:
         return Value(lasted(figures.duration_ms), "The whole last batch")
+    if figures.edits:
+        return Value("edited", f"The last batch is edited, and was not done yet: {figures.edits[-1].line}")
     return Value("not done", "The last batch is planned, and was not done yet") if figures.done is False else None
 
 
