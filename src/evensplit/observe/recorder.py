@@ -15,10 +15,11 @@ from types import MappingProxyType
 from evensplit.core.model import SplitId
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
+from evensplit.explain.batch import Explanation
 from evensplit.explain.split_history import SplitHistory
 from evensplit.garbage import uncollected
 from evensplit.observe.callbacks import Callbacks
-from evensplit.observe.history.past import BatchSummary, Document, PastBatch, story_of
+from evensplit.observe.history.past import Document, PackedEnd, story_of
 from evensplit.observe.sinks import Sinks
 from evensplit.observe.source_view import WORK_MAX, Batch, ByBatch, Source, View, advance, look, resumed, with_durations
 
@@ -83,6 +84,17 @@ class Begun:
     """The clusters in its options -> their bootstrap servers; empty if they are not known."""
 
 
+@dataclass(frozen=True, slots=True)
+class BatchSummary:
+    """One of the last batches of a source, without its states."""
+
+    source: Source
+    run_id: str
+    number: int
+    at_ms: int | None
+    explanation: Explanation
+
+
 _Key = tuple[str, int]
 
 
@@ -99,7 +111,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._watched: OrderedDict[_Key, SourceStatus] = OrderedDict()
         self._begun: dict[str, Begun] = {}
-        self._past: dict[_Key, deque[PastBatch]] = {}
+        self._past: dict[_Key, deque[tuple[BatchSummary, PackedEnd]]] = {}
         self._callbacks: Callbacks[SourceStatus] = Callbacks()
         self._begun_callbacks: Callbacks[Begun] = Callbacks()
 
@@ -162,7 +174,7 @@ class Recorder:
         Raises CheckpointError if its states are not the start and the end of one batch; nothing changes then.
         """
         key = (batch.source.query_id, batch.source.number)
-        past: PastBatch | None = None
+        packed: PackedEnd | None = None
         while True:
             with self._lock:
                 known = self._watched.get(key)
@@ -170,14 +182,15 @@ class Recorder:
             # With the collector on, this takes twice as long at 10,000 splits.
             with uncollected():
                 view = advance(before, batch)
-            if view is not before and (past is None or past.summary.explanation is not view.explanation):
-                past = PastBatch.of(batch, end, view.explanation)
+            if packed is None and view is not before:
+                packed = PackedEnd.of(batch, end, held=bool(view.explanation.held))
             with self._lock:
                 known = self._watched.get(key)
                 if (None if known is None else known.view) is before:
                     found = self._watched[key] = SourceStatus(view, stage, heard_ms, "", _run(known, batch))
-                    if past is not None and view is not before:
-                        self._past.setdefault(key, deque(maxlen=WORK_MAX)).append(past)
+                    if packed is not None and view is not before:
+                        past = BatchSummary(batch.source, batch.run_id, batch.number, batch.at_ms, view.explanation)
+                        self._past.setdefault(key, deque(maxlen=WORK_MAX)).append((past, packed))
                     self._make_latest(batch.source.query_id)
                     break
             # Another thread was faster with a batch of the same source.
@@ -308,7 +321,7 @@ class Recorder:
     def past(self) -> tuple[BatchSummary, ...]:
         """The last `WORK_MAX` batches of each source, oldest first; the sources in the order of `watched`."""
         with self._lock:
-            return tuple(one.summary for key in self._watched for one in self._past.get(key, ()))
+            return tuple(past for key in self._watched for past, _ in self._past.get(key, ()))
 
     def story(self, source: Source, split: SplitId, wanted: Callable[[], bool] | None = None) -> SplitHistory | None:
         """The history of a split over the last `WORK_MAX` batches; None if none of them has it.
@@ -316,7 +329,7 @@ class Recorder:
         `wanted`: as in `story_of`, which takes long.
         """
         with self._lock:
-            kept = list(self._past.get((source.query_id, source.number), ()))
+            kept = [end for _, end in self._past.get((source.query_id, source.number), ())]
         return story_of(split, kept, wanted)
 
     def subscribe(

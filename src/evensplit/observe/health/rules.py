@@ -62,8 +62,9 @@ WHEN: Mapping[Rule, str] = {
     "and there are unread records; or for one minute, and five times as long as any two of its batches were apart, in "
     "which records were seen to wait.",
     Rule.NOT_DONE: "The newest batch of a checkpoint is not done after half a minute, and after five times as long as "
-    "the slowest of the ten before it would have taken for as many records (ten minutes more than it took, where that "
-    "is less). After ten minutes at least if none of them is about as large, or known to be, or it is the first.",
+    "the slowest of the ten before it would have taken for as many records (where that is less: ten minutes more than "
+    "it took, or than twice as long as half of them did). After ten minutes at least if it is more than twice as large "
+    "as these, or the first, or the query has sources that are not evensplit's.",
     Rule.EDITED: "The newest batch of a checkpoint was edited by a command, and is not done. Once not-done holds, that "
     "names the edit.",
     Rule.READERS: "More readers are needed than there are.",

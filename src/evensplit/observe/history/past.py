@@ -1,4 +1,4 @@
-"""The last batches of a source, packed: what each did, and where it ended, of which the history of a split is made."""
+"""Where the last batches of a source ended, packed, of which the history of a split is made."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 from evensplit.core.model import SplitId
 from evensplit.core.state.codec import decode
 from evensplit.core.state.state import EnumeratorState
-from evensplit.explain.batch import Explanation
 from evensplit.explain.held import at_end, packed_ends
 from evensplit.explain.split_history import BatchEnd, SplitHistory, split_history
-from evensplit.observe.source_view import Batch, Source
+from evensplit.observe.source_view import Batch
 
 _FAST = 1
 """The level of compression: offsets are repeated names and numbers, so higher levels gain little."""
@@ -24,45 +23,36 @@ Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class BatchSummary:
-    """One of the last batches of a source, without its states."""
+class PackedEnd:
+    """Where one of the last batches ended."""
 
-    source: Source
-    run_id: str
     number: int
     at_ms: int | None
-    explanation: Explanation
-
-
-@dataclass(frozen=True, slots=True)
-class PastBatch:
-    """The same, with its end."""
-
-    summary: BatchSummary
     _end: bytes
     _read: bytes
     """Which splits had been read to their ends; empty if nothing held it."""
 
     @classmethod
-    def of(cls, batch: Batch, end: Document | str, explanation: Explanation) -> PastBatch:
-        """A batch with its explanation. `end`: its end, as an object or as JSON."""
+    def of(cls, batch: Batch, end: Document | str, *, held: bool) -> PackedEnd:
+        """The end of a batch, given as an object or as JSON. `held`: limits kept it from reading all that there was."""
         return cls(
-            BatchSummary(batch.source, batch.run_id, batch.number, batch.at_ms, explanation),
+            batch.number,
+            batch.at_ms,
             zlib.compress((end if isinstance(end, str) else json.dumps(end)).encode(), _FAST),
-            packed_ends(batch.end.splits, batch.report.latest) if explanation.held else b"",
+            packed_ends(batch.end.splits, batch.report.latest) if held else b"",
         )
 
     def unpacked(self, split: SplitId, before: EnumeratorState | None) -> BatchEnd:
-        """Where it ended, for the history of `split`. `before`: the state of another batch, which makes it quicker."""
+        """The same, for the history of `split`. `before`: the state of another batch, which makes it quicker."""
         state = decode(json.loads(zlib.decompress(self._end)), before)
         # Its cluster may have had another name then.
         same = [key for key in state.splits if self._read and key[1:] == split[1:]]
         read = frozenset(key for key in same if at_end(self._read, state.splits, key))
-        return BatchEnd(self.summary.number, self.summary.at_ms, state, read)
+        return BatchEnd(self.number, self.at_ms, state, read)
 
 
 def story_of(
-    split: SplitId, past: Sequence[PastBatch], wanted: Callable[[], bool] | None = None
+    split: SplitId, past: Sequence[PackedEnd], wanted: Callable[[], bool] | None = None
 ) -> SplitHistory | None:
     """The history of a split over these batches, oldest first; None if none of them has it.
 

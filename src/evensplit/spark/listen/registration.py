@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from evensplit.charts import Drawing
     from evensplit.explain.batch import Explanation
     from evensplit.explain.written import WriteReport
-    from evensplit.observe.history.past import BatchSummary
-    from evensplit.observe.recorder import Recorder
+    from evensplit.observe.recorder import BatchSummary, Recorder
     from evensplit.observe.source_view import Batch
     from evensplit.spark.task.telling import Destination
 
@@ -156,7 +155,7 @@ class Registration:
         """Keep a batch that was done, and tell everyone who asked for that. Raises as `Recorder.add` does."""
         view = self.kept.add(batch, end, heard_ms=heard_ms)
         if view.last is batch:
-            from evensplit.observe.history.past import BatchSummary
+            from evensplit.observe.recorder import BatchSummary
 
             past = BatchSummary(batch.source, batch.run_id, batch.number, batch.at_ms, view.explanation)
             self._callbacks.tell(_progress(past), f"the progress of batch {batch.number}")
