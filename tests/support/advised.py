@@ -8,8 +8,7 @@ from dataclasses import replace
 from evensplit.core.model import Held
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import EnumeratorState
-from evensplit.observe.health.advice import Advice
-from evensplit.observe.health.rules import Rule
+from evensplit.observe.health.rules import Advice, Rule
 from evensplit.observe.recorder import QueryStatus, SourceStatus
 from evensplit.observe.source_view import Batch, Source, View, advance
 from tests.support.views import behind, keys_of, state

@@ -15,10 +15,14 @@ from evensplit.checkpoint.files import READS_AT_ONCE, is_directory, numbers_in, 
 from evensplit.checkpoint.offset_file import TornFile, parse_offset_file
 from evensplit.checkpoint.places.entry import entry
 from evensplit.checkpoint.places.place import Place
+from evensplit.core.text import counted
 from evensplit.errors import CheckpointError
 
 DEPTH_MAX = 7
 """How many folders deep checkpoints are looked for: as deep as they are in the project of a declarative pipeline."""
+
+LOOKED_MAX = 10_000
+"""How many folders are looked at, at most: a wrong one, as `/` or a data lake, would take for ever."""
 
 FOUND_MAX = 500
 """How many checkpoints are found at most."""
@@ -45,6 +49,23 @@ class Found:
     """Folders that cannot be read, each with why."""
     more: bool = False
     """There are more than `FOUND_MAX`."""
+    looked: int = 0
+    """How many folders were looked at."""
+    left: list[Place] = field(default_factory=list)
+    """Folders that were not looked at, as they would be more than `LOOKED_MAX`, nor what is below them."""
+
+    @property
+    def left_out(self) -> str:
+        """What was not looked at for that, in a clause; empty if there is nothing."""
+        if not self.left:
+            return ""
+        first, more = self.left[0], len(self.left) - 1
+        others = f" and {counted(more, 'folder')} more" if more else ""
+        looked = f"{counted(self.looked, 'folder')} {'was' if self.looked == 1 else 'were'}"
+        return (
+            f"only {looked} looked through, those in fewer folders first, and not {first}{others}, nor what is below: "
+            "name a folder nearer to the checkpoints"
+        )
 
 
 def is_checkpoint(path: Place) -> bool:
@@ -68,8 +89,8 @@ def checkpoints_below(folder: Place, known: Collection[Place] = ()) -> Found:
 
     Hidden folders, whose names begin with a dot, and those of tables and their partitions are passed over. `known`:
     checkpoints that were found before, which are not looked at again. Each folder takes one request, and several are
-    asked at once. If there are more than `FOUND_MAX`, those in fewer folders come first. Each is found once, whatever
-    links lead to it.
+    asked at once, at most `LOOKED_MAX` in all. If there are more than `FOUND_MAX`, those in fewer folders come first.
+    Each is found once, whatever links lead to it.
     """
     found = Found()
     checkpoints = list(islice(_walked(folder, known, found), FOUND_MAX + 1))
@@ -81,11 +102,12 @@ def checkpoints_below(folder: Place, known: Collection[Place] = ()) -> Found:
 def nothing_found(folder: Place, found: Found) -> CheckpointError:
     """The error for a folder without checkpoints, where `found` is what there is below it."""
     hint = f". Did you mean {folder.parent}?" if folder.name == OFFSETS else ""
+    left = f". That is as far as was looked: {found.left_out}" if found.left else ""
     unread = f". Not looked through: {'; '.join(found.unreadable[:UNREADABLE_SHOWN_MAX])}" if found.unreadable else ""
     return CheckpointError(
         f"{folder} is no checkpoint: it has no directory offsets, and there is none below it to a depth of "
         f"{DEPTH_MAX}; expected a query's checkpointLocation, or a folder with some below it, such as FOLDER/orders, "
-        f"in which is the directory offsets{hint}{unread}"
+        f"in which is the directory offsets{hint}{left}{unread}"
     )
 
 
@@ -107,7 +129,10 @@ def _walked(folder: Place, known: Collection[Place], found: Found) -> Iterator[t
     depths: dict[Place, int] = {}
     for of_depth, later in ((folders, links), (links, links)):
         for depth, here in enumerate(of_depth):
-            for (parts, place), seen in zip(here, _looks(here, depth, known), strict=False):
+            room = LOOKED_MAX - found.looked
+            found.left += [place for _, place in here[room:]]
+            for (parts, place), seen in zip(here[:room], _looks(here[:room], depth, known), strict=False):
+                found.looked += 1
                 real = resolved(place)
                 if depths.get(real, DEPTH_MAX + 1) <= depth:
                     continue

@@ -107,7 +107,7 @@ def find(name: str, among: click.Command | None = None) -> Mapping[str, str]:
             return _commands(commands)
     if subject := SUBJECTS.get(whole):
         return {"subject": subject.title, "meaning": subject.meaning, "more": f"[this page]({subject.page})."}
-    raise click.ClickException(_unknown(name, whole))
+    raise click.ClickException(_unknown(name, whole, among))
 
 
 def _watched(whole: str) -> Mapping[str, str]:
@@ -174,26 +174,32 @@ def _option(option: Option, among: Iterable[Option]) -> Mapping[str, str]:
     }
 
 
-def _unknown(name: str, whole: str) -> str:
+def _unknown(name: str, whole: str, among: click.Command | None) -> str:
     """What is said of what is nothing; `whole`: in lower case. Names are like others, of ids there are ranges."""
     if _ID.fullmatch(whole):
         kinds = groupby(BY_ID, key=lambda error_id: error_id[:-2])
         ranges = (" to ".join(dict.fromkeys((ids[0], ids[-1]))) for _, found in kinds for ids in [list(found)])
         return f"there is no error {plain(name)!r}; there are {', '.join(ranges)}"
     said = f"there is no error, option, metric, alert or command {plain(name)!r}"
-    close = _nearest(whole)
+    close = _nearest(whole, among)
     if not close:
         return f"{said}; expected an error such as ES-101 or OptionError, or an option such as subscribe"
     return f"{said}; did you mean {' or '.join(close)}?"
 
 
-def _nearest(whole: str) -> list[str]:
-    """The errors, options and metrics whose names are most like it, the closest first."""
+def _nearest(whole: str, among: click.Command | None) -> list[str]:
+    """The errors, options, metrics, alerts, commands and subjects whose names are most like it, the closest first."""
     of_error = whole.rpartition(".")[2]
     alike = {f"{error_id} {error.__name__}": _likeness(of_error, error.__name__) for error_id, error in BY_ID.items()}
     named = (*CLIENT_OPTIONS, *(one.name for one in BY_NAME.values()), *(one.name for one in _metrics()))
     named = (*named, *(rule["alert"] for rule in _alerts()))
-    alike |= {name: _likeness(whole, name) for name in named}
+    commands = among.list_commands(click.Context(among)) if isinstance(among, click.Group) else ()
+    alike |= {name: _likeness(whole, name) for name in (*named, *commands)}
+    # Of several words for one thing, the closest is enough.
+    best: dict[object, tuple[float, str]] = {}
+    for word, of in (*SUBJECTS.items(), *COMMAND_WORDS.items()):
+        best[of] = max(best.get(of, (0.0, "")), (_likeness(whole, word), word))
+    alike |= {word: how for how, word in best.values()}
     close = sorted((shown for shown, how in alike.items() if how >= SIMILAR), key=lambda shown: (-alike[shown], shown))
     return close[:SUGGESTIONS_MAX]
 

@@ -22,6 +22,11 @@ alignment alone, at least what arrives. Where the time without reading is not kn
 Where such batches follow each other at once, there are at most as many as read for a fifth of a batch, and more would
 gain hardly anything.
 
+Where a limit makes each batch as large as the one before, and they follow each other at once, how much of a batch is
+reading cannot be told. Nor can it by the first one of a run, which has waited for executors and processes to start; nor
+whether there is time to spare, as long as that one is among those that are measured. The number, as high as it may be,
+is then not `sure`, and nobody should be advised by it.
+
 All partitions are taken to bring the same: one that alone brings more than a reader goes through needs plan=level.
 """
 
@@ -34,7 +39,15 @@ from typing import Any
 
 from evensplit.core.state.state import READERS_MAX
 from evensplit.core.text import counted
-from evensplit.explain.batch_rates import ClusterPart, Measured, arriving_of, held_back, keeps_up, pace_of
+from evensplit.explain.batch_rates import (
+    SPEED_BATCHES_MAX,
+    ClusterPart,
+    Measured,
+    arriving_of,
+    held_back,
+    keeps_up,
+    pace_of,
+)
 
 LAG_WITHIN_S = 120.0
 """In so many seconds the lag should be read, beside what arrives."""
@@ -65,6 +78,8 @@ class ReadersNeeded:
     """The limits that hold the lag back, so that it does not count."""
     let_through: float | None = None
     """Offsets per second that they let through, if that counts in place of `arriving`."""
+    sure: bool = True
+    """False: fewer may do, since limits hold batches, and it is not known yet how much of them is reading."""
 
     def sentence(self) -> str:
         """Say how many, and why."""
@@ -87,6 +102,8 @@ class ReadersNeeded:
             said += "; the query keeps up with the readers that it has"
         if self.capped:
             said += "; more than one for each partition would need plan=level"
+        if not self.sure:
+            said += "; fewer may do, as batches that limits hold do not show how much of them is reading"
         return said
 
     def to_json(self) -> dict[str, Any]:
@@ -101,6 +118,7 @@ class ReadersNeeded:
             "keepsUp": self.keeps_up,
             "heldBy": list(self.held_by),
             "letThrough": self.let_through,
+            "sure": self.sure,
             "sentence": self.sentence(),
         }
 
@@ -161,7 +179,17 @@ def readers_needed(
         keeps_up=less and held is None and readers <= present,
         held_by=held.by if less and held is not None else (),
         let_through=held.through if less and held is not None and not (held.aligned or held.at_once) else None,
+        sure=not looks[-1].held or readers <= present or _shows_reading(looks, at_once=pace.at_once),
     )
+
+
+def _shows_reading(looks: Sequence[Measured], *, at_once: bool) -> bool:
+    """Whether batches that limits hold show how much of them is reading, the first of the run aside, and whether there
+    is time to spare. There have to be enough of them."""
+    if len(looks) <= SPEED_BATCHES_MAX + 1:
+        return False
+    pace = pace_of(looks[1:]) if at_once else None
+    return not at_once or (pace is not None and pace.sure)
 
 
 def _rate(rate: float) -> str:

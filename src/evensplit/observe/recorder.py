@@ -5,33 +5,26 @@ Of a query without a batch it keeps whether it starts, waits, reads or has faile
 
 from __future__ import annotations
 
-import json
 import threading
-import zlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
 
 from evensplit.core.model import SplitId
-from evensplit.core.state.codec import decode
 from evensplit.core.state.observation import Report
 from evensplit.core.state.state import EnumeratorState
 from evensplit.explain.batch import Explanation
-from evensplit.explain.held import at_end, packed_ends
-from evensplit.explain.split_history import BatchEnd, SplitHistory, split_history
+from evensplit.explain.split_history import SplitHistory
 from evensplit.garbage import uncollected
 from evensplit.observe.callbacks import Callbacks
+from evensplit.observe.history.past import Document, PackedEnd, story_of
 from evensplit.observe.sinks import Sinks
 from evensplit.observe.source_view import WORK_MAX, Batch, ByBatch, Source, View, advance, look, resumed, with_durations
 
 QUERIES_MAX = 100
 """How many queries are kept: running ones first, then those with the latest batch."""
-
-_FAST = 1
-"""The level of compression: offsets are repeated names and numbers, so higher levels gain little."""
 
 
 class QueryStatus(StrEnum):
@@ -102,9 +95,6 @@ class BatchSummary:
     explanation: Explanation
 
 
-Document = Mapping[str, Any]
-"""The end of a batch, in the codec's format."""
-
 _Key = tuple[str, int]
 
 
@@ -121,7 +111,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._watched: OrderedDict[_Key, SourceStatus] = OrderedDict()
         self._begun: dict[str, Begun] = {}
-        self._past: dict[_Key, deque[tuple[BatchSummary, bytes, bytes]]] = {}
+        self._past: dict[_Key, deque[tuple[BatchSummary, PackedEnd]]] = {}
         self._callbacks: Callbacks[SourceStatus] = Callbacks()
         self._begun_callbacks: Callbacks[Begun] = Callbacks()
 
@@ -184,7 +174,7 @@ class Recorder:
         Raises CheckpointError if its states are not the start and the end of one batch; nothing changes then.
         """
         key = (batch.source.query_id, batch.source.number)
-        packed, done = None, b""
+        packed: PackedEnd | None = None
         while True:
             with self._lock:
                 known = self._watched.get(key)
@@ -193,15 +183,14 @@ class Recorder:
             with uncollected():
                 view = advance(before, batch)
             if packed is None and view is not before:
-                packed = zlib.compress((end if isinstance(end, str) else json.dumps(end)).encode(), _FAST)
-                done = packed_ends(batch.end.splits, batch.report.latest) if view.explanation.held else b""
+                packed = PackedEnd.of(batch, end, held=bool(view.explanation.held))
             with self._lock:
                 known = self._watched.get(key)
                 if (None if known is None else known.view) is before:
                     found = self._watched[key] = SourceStatus(view, stage, heard_ms, "", _run(known, batch))
                     if packed is not None and view is not before:
                         past = BatchSummary(batch.source, batch.run_id, batch.number, batch.at_ms, view.explanation)
-                        self._past.setdefault(key, deque(maxlen=WORK_MAX)).append((past, packed, done))
+                        self._past.setdefault(key, deque(maxlen=WORK_MAX)).append((past, packed))
                     self._make_latest(batch.source.query_id)
                     break
             # Another thread was faster with a batch of the same source.
@@ -332,30 +321,16 @@ class Recorder:
     def past(self) -> tuple[BatchSummary, ...]:
         """The last `WORK_MAX` batches of each source, oldest first; the sources in the order of `watched`."""
         with self._lock:
-            return tuple(past for key in self._watched for past, *_ in self._past.get(key, ()))
+            return tuple(past for key in self._watched for past, _ in self._past.get(key, ()))
 
     def story(self, source: Source, split: SplitId, wanted: Callable[[], bool] | None = None) -> SplitHistory | None:
         """The history of a split over the last `WORK_MAX` batches; None if none of them has it.
 
-        All of them are decoded and planned again, which takes seconds at 10,000 splits. `wanted` is asked before each
-        batch; as soon as it returns False, this returns None.
+        `wanted`: as in `story_of`, which takes long.
         """
         with self._lock:
-            kept = list(self._past.get((source.query_id, source.number), ()))
-
-        def ends() -> Iterator[BatchEnd]:
-            state: EnumeratorState | None = None
-            for past, end, done in kept:
-                if wanted is not None and not wanted():
-                    return
-                state = decode(json.loads(zlib.decompress(end)), state)
-                # Its cluster may have had another name then.
-                same = [key for key in state.splits if done and key[1:] == split[1:]]
-                read = frozenset(key for key in same if at_end(done, state.splits, key))
-                yield BatchEnd(past.number, past.at_ms, state, read)
-
-        told = split_history(split, ends())
-        return told if wanted is None or wanted() else None
+            kept = [end for _, end in self._past.get((source.query_id, source.number), ())]
+        return story_of(split, kept, wanted)
 
     def subscribe(
         self, callback: Callable[[SourceStatus], object], begun: Callable[[Begun], object] | None = None

@@ -152,3 +152,38 @@ def test_a_query_whose_file_cannot_be_fetched_is_followed_when_it_can(
     fleet.find()
     assert [one.name for one in fleet.ones] == ["b", "a"]
     assert list(fleet.notes) == []
+
+
+def test_not_more_folders_are_looked_at_than_is_bearable(home: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those in fewer folders come first, and what is left out is said."""
+    names = ("a", "b/c", "d/e/f", "g/h/i/j")
+    put_all(home, {f"{name}/offsets/0": b"v1" for name in names})
+    looked = [str(home), *(str(home / name) for name in ("a", "b", "d", "g", "b/c", "d/e", "g/h", "d/e/f", "g/h/i"))]
+    monkeypatch.setattr(finding, "LOOKED_MAX", len(looked) + 1)
+    assert list(checkpoints_below(home).checkpoints) == sorted(names)
+    assert checkpoints_below(home).left_out == ""
+    monkeypatch.setattr(finding, "LOOKED_MAX", 6)
+    found = checkpoints_below(home)
+    assert (list(found.checkpoints), found.looked) == (["a", "b/c"], 6)
+    assert [str(one) for one in found.left] == [str(home / "d/e"), str(home / "g/h")]
+    assert found.left_out == (
+        f"only 6 folders were looked through, those in fewer folders first, and not {home / 'd/e'} and 1 folder more, "
+        "nor what is below: name a folder nearer to the checkpoints"
+    )
+    fleet = Fleet([home])
+    fleet.check()
+    assert fleet.notes == (f"{home}: {found.left_out}",)
+    monkeypatch.setattr(finding, "LOOKED_MAX", 1)
+    with pytest.raises(CheckpointError, match="That is as far as was looked: only 1 folder was looked through"):
+        Fleet([home]).check()
+
+
+def test_links_count_no_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("home", "other/q/offsets"):
+        (tmp_path / name).mkdir(parents=True)
+    for number in range(3):
+        (tmp_path / "home" / f"link-{number}").symlink_to(tmp_path / "other")
+    monkeypatch.setattr(finding, "LOOKED_MAX", 2)
+    found = checkpoints_below(tmp_path / "home")
+    assert (found.looked, len(found.checkpoints)) == (2, 0)
+    assert [one.name for one in found.left] == ["link-1", "link-2", "q"]

@@ -81,6 +81,13 @@ def test_a_name_that_there_is_not() -> None:
         ("maxOffsetPerTriger", "maxOffsetsPerTrigger"),
         ("kafka.clint.id", "kafka.client.id"),
         ("kafka.ssl.trustore.location", "kafka.ssl.truststore.location"),
+        ("rewnd", "rewind"),
+        ("dashbord", "dashboard"),
+        ("exactly onec", "exactly once?"),
+        ("poison recrod", "poison record"),
+        ("retnetion", "retention or removedRetention?"),
+        # Of the words for one thing, the closest.
+        ("lossess", "losses?"),
     ],
 )
 def test_the_nearest_names_are_few_and_the_closest_is_first(typed: str, nearest: str) -> None:

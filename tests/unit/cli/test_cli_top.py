@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,14 @@ def east(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
 def looks(
     place: Path, monkeypatch: pytest.MonkeyPatch, between: Callable[[int], None], count: int = 8
 ) -> list[dict[str, Any]]:
-    """What is needed at each look, two seconds apart. `between`: what happens before each."""
+    """What is needed at each look. `between`: as in `follow`."""
+    return [one["sources"][0]["readersNeeded"] for one in follow(place, monkeypatch, between, "--lag", count=count)]
+
+
+def follow(
+    place: Path, monkeypatch: pytest.MonkeyPatch, between: Callable[[int], None], *asked: str, count: int = 8
+) -> list[dict[str, Any]]:
+    """All of each look, two seconds apart. `between`: what happens before each."""
     passed = 0
 
     def is_over(pause_s: float) -> bool:
@@ -65,8 +73,7 @@ def looks(
     monkeypatch.setattr(top, "waiting", lambda: nullcontext(is_over))
     monkeypatch.setattr(lags, "monotonic", lambda: 100.0 + 2 * passed)
     monkeypatch.setattr(lags, "in_background", at_once)
-    lines = read_checkpoint("top", place, "--lag", "--format", "json")[0].splitlines()
-    return [json.loads(line)["sources"][0]["readersNeeded"] for line in lines]
+    return [json.loads(line) for line in read_checkpoint("top", place, *asked, "--format", "json")[0].splitlines()]
 
 
 def test_without_ends_of_logs_it_is_by_what_was_read(ended: Path) -> None:
@@ -135,3 +142,47 @@ def test_looks_at_other_partitions_are_no_growth(ended: Path, east: FakeKafka, m
     assert [one["endsKnown"] for one in found[3:]] == [one["arriving"] == 0.0 for one in found[3:]]
     assert [one["endsKnown"] for one in found].count(False) == 5
     assert found[-1]["endsKnown"]
+
+
+def test_a_cluster_that_the_query_gets_while_it_is_followed_is_asked(
+    ended: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clusters = {name: FakeKafka(name, cluster_id=f"kafka-{name}") for name in ("east", "west")}
+    for kafka in clusters.values():
+        kafka.create_topic("orders", 2)
+        for number in range(2):
+            kafka.append("orders", number, 6_000)
+    monkeypatch.setattr(log_ends, "ClusterClient", lambda cluster, _: clusters[cluster])
+
+    def between(passed: int) -> None:
+        if passed == 3:
+            both = state({("east", "orders"): [6_000, 6_000], ("west", "orders"): [5_990, 6_000]})
+            new = {key: one._replace(since=2) for key, one in both.splits.items() if key.cluster == "west"}
+            write(ended, [replace(both, splits={**both.splits, **new}, revision=2)], first=6)
+        if passed == 6:
+            write(ended, [replace(state({("west", "orders"): [6_000, 6_000]}), revision=3)], first=7)
+
+    found = follow(ended, monkeypatch, between, "--lag")
+    assert [{one["id"]: one["lag"] for one in look["sources"][0]["clusters"]} for look in found] == [
+        *[{"east": 2_000}] * 3,
+        # It is asked, and has not answered yet.
+        {"east": 0, "west": None},
+        *[{"east": 0, "west": 10}] * 2,
+        *[{"west": 0}] * 2,
+    ]
+    assert {look["trouble"] for look in found} == {None}
+
+
+def test_what_makes_no_sense_for_a_new_cluster_is_said_and_the_others_are_asked(
+    ended: Path, east: FakeKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--bootstrap-servers without a name are for the one cluster that there was."""
+
+    def between(passed: int) -> None:
+        if passed == 3:
+            write(ended, [state({("east", "orders"): [5_000, 5_000], ("west", "orders"): [0, 0]})], first=6)
+
+    found = follow(ended, monkeypatch, between, "--bootstrap-servers", "east:9092")
+    assert [look["trouble"] for look in found[:3]] == [None] * 3
+    assert all(look["trouble"].startswith("clusters are asked as before: ") for look in found[3:])
+    assert [look["sources"][0]["clusters"][0]["lag"] for look in found] == [0] * 8

@@ -263,3 +263,35 @@ def test_it_is_a_number_of_readers(batches: list[Measured], lag: int | None, spl
     assert more is not None
     assert more.readers >= found.readers
     assert replace(found, lag=0).sentence()
+
+
+def limited(sizes: list[int], *, trigger_s: float = 0, cold_s: float = 8, fixed_s: float = 2) -> list[Measured]:
+    """Batches that a limit holds, of two readers that do 10,000/s; the first one has to wait for processes."""
+    found, at_s = [], 0.0
+    for number, size in enumerate(sizes):
+        took_s = fixed_s + size / 20_000 + (0 if number else cold_s)
+        held = ("maxBytesPerTrigger",)
+        found.append(Measured(round(at_s * 1000), size, size // 2, round(took_s * 1000), 10**6, 2, held))
+        at_s += max(took_s, trigger_s)
+    return found
+
+
+@pytest.mark.parametrize("first", [200, 1_000, 3_000, 5_000, 20_000])
+@pytest.mark.parametrize("trigger_s", [0, 3, 10])
+def test_batches_that_a_limit_makes_alike_do_not_show_what_readers_do(first: int, trigger_s: float) -> None:
+    """Nearly all of a batch is no reading, so more than two readers would be of no use, and a higher limit would be."""
+    batches = limited([first, *[1_000] * 20], trigger_s=trigger_s)
+    for count in range(2, 20):
+        found = needed(batches[:count], lag=10**6)
+        assert not (found.sure and found.readers > 2), count
+        assert found.sure or found.sentence().endswith("; fewer may do, as batches that limits hold do not show how "
+                                                       "much of them is reading")  # fmt: skip
+
+
+def test_batches_of_other_sizes_show_it() -> None:
+    """As where the number of readers has changed: nearly all of a batch is reading."""
+    sizes = [50_000, 100_000, 20_000, 70_000, 100_000, 40_000, 90_000, 100_000, 60_000]
+    batches = limited(sizes, fixed_s=0.1, cold_s=0)
+    assert [needed(batches[:count], lag=10**6).sure for count in (3, 6, 7, 9)] == [False, False, True, True]
+    assert needed(batches, lag=10**6).readers > 2
+    assert needed([one._replace(held=()) for one in batches[:3]], lag=10**6).sure

@@ -16,9 +16,10 @@ from evensplit.core.model import Held, SplitId
 from evensplit.core.state.settings import LEVEL, OWNERS, RATE, Settings
 from evensplit.explain.held import ALIGNMENT
 from evensplit.explain.written import WriteOutcome
-from evensplit.observe.health.advice import LOST_MS, SILENT_MS, STOPPED_MS, Advice, advice_of, lag_grows
+from evensplit.observe.health.advice import LOST_MS, advice_of, lag_grows
 from evensplit.observe.health.figures import figures_of
-from evensplit.observe.health.rules import PAGES, URGENT_RULES, WHEN, Rule
+from evensplit.observe.health.rules import PAGES, URGENT_RULES, WHEN, Advice, Rule
+from evensplit.observe.health.running import SILENT_MS, STOPPED_MS
 from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.history.lag_history import LagHistory
 from evensplit.observe.recorder import QueryStatus, Recorder

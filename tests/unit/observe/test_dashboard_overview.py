@@ -19,8 +19,8 @@ from evensplit.observe.dashboard.app import Pages
 from evensplit.observe.dashboard.view.history import LAG_AWAITED
 from evensplit.observe.dashboard.view.overview import ROWS_MAX, overview
 from evensplit.observe.dashboard.view.query import PageQuery, Show
-from evensplit.observe.health.advice import SILENT_MS
 from evensplit.observe.health.rules import Rule
+from evensplit.observe.health.running import SILENT_MS
 from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.recorder import QueryStatus, Recorder
 from evensplit.observe.recorder_group import RecorderGroup

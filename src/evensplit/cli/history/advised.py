@@ -9,7 +9,8 @@ from evensplit.checkpoint.history import durations
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.lags import LogEnds
 from evensplit.explain.readers_needed import ReadersNeeded
-from evensplit.observe.health.advice import Advice, advice_of
+from evensplit.observe.health.advice import advice_of
+from evensplit.observe.health.rules import Advice
 from evensplit.observe.history.lag_history import LagHistory
 from evensplit.observe.recorder import QueryStatus, SourceStatus
 from evensplit.observe.source_view import View, look, with_durations

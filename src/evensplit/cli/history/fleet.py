@@ -152,6 +152,7 @@ class Fleet:
             left = len(found.unreadable) - len(shown)
             notes += [f"not looked through: {one}" for one in shown]
             notes += [f"… and {left:,} more folders cannot be read"] if left else []
+            notes += [f"{place}: {found.left_out}"] if found.left else []
             notes += [f"{place} has more than {FOUND_MAX} checkpoints: not all are shown"] if found.more else []
         self.notes, self._empty = tuple(notes), tuple(empty)
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 import click
 
 from evensplit.cli.history.fleet import Followed
-from evensplit.cli.live.lags import LogEnds, Target, stands_of, targets_of
+from evensplit.cli.live.lags import LogEnds, Target, places_of, stands_of, targets_of
 from evensplit.core.import_spark_offsets import Positions
 from evensplit.core.model import SplitId
 from evensplit.core.state.observation import Report
@@ -63,11 +63,7 @@ class FleetLag:
 
         Raises click.UsageError for what makes no sense.
         """
-        state = [
-            (source, cluster.id, cluster.bootstrap_servers, cluster.kafka_id)
-            for source, view in one.kept.views.items()
-            for cluster in view.last.end.clusters.values()
-        ]
+        state = places_of(one.kept.views)
         known = self._targets.get(one.id)
         if known is not None and known[0] == state:
             return known[1]

@@ -30,15 +30,16 @@ from evensplit.cli.history.fleet_lag import FleetLag
 from evensplit.cli.history.inspect import how_far
 from evensplit.cli.history.top_folder import show_folder
 from evensplit.cli.live.connection_options import asked_cluster, check_asked, check_source, reaching
-from evensplit.cli.live.lags import LogEnds, lag_by_cluster, log_ends
+from evensplit.cli.live.lags import Aim, LogEnds, lag_by_cluster
 from evensplit.cli.usage import PLACE, batches_bar, cell, end_with, ending, form_option, new_console
 from evensplit.core.model import Lifecycle
 from evensplit.core.text import plain
 from evensplit.errors import CheckpointError
+from evensplit.explain.edited import edit_json
 from evensplit.explain.held import held_json
 from evensplit.explain.readers_needed import ReadersNeeded
-from evensplit.observe.health.advice import Advice
-from evensplit.observe.health.rules import NOT_RUNNING
+from evensplit.observe.health.figures import edits_waiting
+from evensplit.observe.health.rules import NOT_RUNNING, Advice
 from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.source_view import RATE_BATCHES_MAX, SplitView, View
 from evensplit.times import long, time_of
@@ -134,8 +135,9 @@ def top(
     kept.look(latest_max=BATCHES_READ_MAX)
     if chosen is not None:
         check_source(chosen, list(kept.views), "--source")
-    ends = log_ends(_chosen(kept, chosen), servers, options, lag=lag, cluster=cluster)
-    console, advisor = new_console(), Advisor(checkpoint)
+    aim = Aim(servers, options, lag, cluster)
+    aim.at(_chosen(kept, chosen))
+    ends, console, advisor = aim.ends, new_console(), Advisor(checkpoint)
     try:
         ends.poll(_chosen(kept, chosen))
         ends.finish()
@@ -143,7 +145,7 @@ def top(
             _show(_now(kept, _chosen(kept, chosen), ends, advisor), form, console)
             end_with(not ends.failures)
         else:
-            _follow(lambda: _looked(kept, chosen, ends, advisor), form, console)
+            _follow(lambda: _looked(kept, chosen, aim, advisor), form, console)
     except KeyboardInterrupt:
         # That is how it ends.
         console.show_cursor()
@@ -182,7 +184,7 @@ def waiting() -> Iterator[Callable[[float], bool]]:
             signal.signal(number, handler)
 
 
-def _looked(kept: CheckpointHistory, chosen: str | None, ends: LogEnds, advisor: Advisor) -> _Now:
+def _looked(kept: CheckpointHistory, chosen: str | None, aim: Aim, advisor: Advisor) -> _Now:
     trouble = ""
     try:
         kept.look(latest_max=BATCHES_READ_MAX)
@@ -190,8 +192,13 @@ def _looked(kept: CheckpointHistory, chosen: str | None, ends: LogEnds, advisor:
         # It may be being written, copied or moved at this moment; the last values are still worth showing.
         trouble = str(error)
     views = _chosen(kept, chosen)
-    ends.poll(views)
-    return _now(kept, views, ends, advisor, trouble)
+    try:
+        aim.at(views)
+    except click.UsageError as error:
+        # The query has got another cluster, for which what was given makes no sense.
+        trouble = trouble or f"clusters are asked as before: {error.message}"
+    aim.ends.poll(views)
+    return _now(kept, views, aim.ends, advisor, trouble)
 
 
 def _now(
@@ -222,7 +229,8 @@ def _page(now: _Now, height: int | None = None) -> Group:
     advised = sum(len(now.advice(name, None)) for name in now.views)
     rows = None if height is None else max(ROWS_LEAST, (height - LINES_AROUND - LINES_ADVICE * advised) // 3)
     ago = "" if kept.planned_ms is None else f", planned {long(now.at_ms - kept.planned_ms)} ago"
-    done = "done" if kept.committed else "under way, or to be done again"
+    edited = any(edits_waiting(view) for view in now.seen.values())
+    done = "done" if kept.committed else "edited, to be done" if edited else "under way, or to be done again"
     head = Text(f"{plain(str(kept.path))}  ", "bold")
     parts: list[Any] = [head.append(f"batch {kept.last:,}{ago}, {done}   {time_of(now.at_ms)} UTC", "")]
     for name, view in now.views.items():
@@ -354,6 +362,7 @@ def _source(now: _Now, name: str, view: View) -> dict[str, Any]:
         "readersNeeded": None if needed is None else needed.to_json(),
         "waitedMs": None if age is None else {"least": age.least_ms, "most": age.most_ms},
         "advice": [one.to_json() for one in now.advice(name, needed)],
+        "edits": [edit_json(one) for one in edits_waiting(now.seen.get(name, view))],
         "clusters": [
             {
                 "id": one.id,

@@ -146,7 +146,7 @@ def _table(found: Sequence[tuple[Standing, Sequence[str]]], lag: FleetLag, now_m
         unknown = UNKNOWN.get(lag.state(one.source), ("?", "?"))
         known = (figures.behind, figures.waited)
         behind = [cell(word if text == "?" else text) for text, word in zip(known, unknown, strict=True)]
-        took = "not done" if figures.done is False else ""
+        took = ("edited" if figures.edits else "not done") if figures.done is False else ""
         took = took if figures.duration_ms is None else f"{figures.duration_ms / 1000:,.1f} s"
         rate = "" if figures.rate is None else f"{figures.rate:,.0f}"
         even = {True: "even", False: "uneven", None: ""}[figures.even]

@@ -73,6 +73,12 @@ def _ask(asked: _Asked, positions: Positions) -> tuple[int, Logs]:
     return round(monotonic() * 1000), logs
 
 
+def _close(asked: _Asked) -> None:
+    asked.client.close()
+    if asked.look is not None:
+        asked.look.add_done_callback(partial(_closed, asked.client))
+
+
 def _closed(client: ClusterPort, _: Future[tuple[int, Logs]]) -> None:
     client.close()
 
@@ -150,23 +156,38 @@ class LogEnds:
     def close(self) -> None:
         """Drop all connections: where a question is under way, also those that it makes until it ends."""
         for asked in self._asked.values():
-            asked.client.close()
-            if asked.look is not None:
-                asked.look.add_done_callback(partial(_closed, asked.client))
+            _close(asked)
 
     def add(self, target: Target) -> None:
         """Ask this cluster, too."""
         self._asked[target.source, target.cluster] = _Asked(target, connected(target.cluster, target.settings))
 
+    def aim(self, targets: Sequence[Target]) -> None:
+        """Ask these from now on, and no others. Of those that are asked as before, all that is known stays."""
+        wanted = {(target.source, target.cluster): target for target in targets}
+        for key, asked in list(self._asked.items()):
+            target = wanted.get(key)
+            if target is not None and asked.target._replace(kafka_id=target.kafka_id) == target:
+                del wanted[key]
+                continue
+            del self._asked[key]
+            self._forget(key)
+            _close(asked)
+        for target in wanted.values():
+            self.add(target)
+
     def _know(self, asked: _Asked, kafka_id: str) -> None:
         """Ask from now on for the cluster that Kafka calls so. What is known of another one is forgotten."""
         key = (asked.target.source, asked.target.cluster)
         if are_two_clusters(asked.target.kafka_id, kafka_id):
-            self.failures.pop(key, None)
-            self.others.discard(key)
-            self._ends.pop(key, None)
-            self._looks.pop(key, None)
+            self._forget(key)
         asked.target = asked.target._replace(kafka_id=kafka_id)
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        self.failures.pop(key, None)
+        self.others.discard(key)
+        self._ends.pop(key, None)
+        self._looks.pop(key, None)
 
     def _take(self, key: tuple[str, str], asked: _Asked, look: Future[tuple[int, Logs]]) -> None:
         asked.look = None
@@ -217,10 +238,38 @@ def log_ends(
     views: Views, servers: Sequence[str], options: Sequence[str], *, lag: bool, cluster: str | None = None
 ) -> LogEnds:
     """All that `targets_of` has, to be asked. Raises as it does."""
-    found = LogEnds()
-    for one in targets_of(views, servers, options, lag=lag, cluster=cluster):
-        found.add(one)
-    return found
+    found = Aim(servers, options, lag, cluster)
+    found.at(views)
+    return found.ends
+
+
+@dataclass(slots=True)
+class Aim:
+    """Asks the clusters of a checkpoint, as `targets_of` has them, also those that its query gets later."""
+
+    servers: Sequence[str]
+    options: Sequence[str]
+    lag: bool
+    cluster: str | None = None
+    ends: LogEnds = field(default_factory=LogEnds)
+    _places: object = None
+
+    def at(self, views: Views) -> None:
+        """Ask those that the sources have now. Raises click.UsageError for what makes no sense with these; those that
+        were asked before still are."""
+        places = places_of(views)
+        if places != self._places:
+            self.ends.aim(targets_of(views, self.servers, self.options, lag=self.lag, cluster=self.cluster))
+            self._places = places
+
+
+def places_of(views: Views) -> list[tuple[str, str, Sequence[str], str]]:
+    """What `targets_of` depends on: source, cluster, its servers, and what Kafka calls it. Queries get new clusters."""
+    return [
+        (source, cluster.id, cluster.bootstrap_servers, cluster.kafka_id)
+        for source, view in views.items()
+        for cluster in view.last.end.clusters.values()
+    ]
 
 
 def lag_by_cluster(splits: Sequence[SplitView]) -> dict[str, int | None]:

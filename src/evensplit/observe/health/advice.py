@@ -6,8 +6,6 @@ It is pure. `now_ms` is the one thing that the model does not have.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from evensplit.core.batch.plan import CUT_OFFSETS_MIN
 from evensplit.core.batch.plan_summary import FAR_TIMES
@@ -18,7 +16,8 @@ from evensplit.explain.held import ALIGNMENT
 from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.explain.written import TROUBLE
 from evensplit.observe.health.figures import OVER, needed_now
-from evensplit.observe.health.rules import PAGES, URGENT_RULES, Rule
+from evensplit.observe.health.rules import Advice, Rule
+from evensplit.observe.health.running import is_late, quiet, run_of
 from evensplit.observe.history.work import Work
 from evensplit.observe.recorder import RUNS, SourceStatus
 from evensplit.observe.sinks import SinkView
@@ -50,44 +49,6 @@ LEFT_MS = 10 * 60_000
 LOST_MS = 24 * 3_600_000
 """For so long, a loss is worth a word."""
 
-SILENT_MS = 30 * 60_000
-"""A running query of which nothing was heard for so long hangs."""
-STOPPED_MS = 10 * 60_000
-"""A query without a batch for so long, and for `STOPPED_BATCHES` of its batches, is taken to have stopped."""
-STOPPED_BATCHES = 10
-
-NOT_DONE_MS = 30_000
-"""A batch hangs, or its query does not run, if it is not done after so long, and `NOT_DONE_TIMES` the longest of those
-before it; `STOPPED_MS` for one that is not to be compared with them, as it is `NOT_DONE_LARGER` times as large, or it
-is not known what its query reads besides."""
-NOT_DONE_TIMES = 5
-NOT_DONE_LARGER = 2
-LATE_MS, LATE_TIMES = 10_000, 2
-"""A batch is overdue that is not done after so long, and so many times as long as batches are apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """One thing to do."""
-
-    rule: Rule
-    text: str
-    """What is not well, with its figures, and what to do: a sentence or two."""
-
-    @property
-    def page(self) -> str:
-        """Where the documentation has more: a page below `docs`, and the section."""
-        return PAGES[self.rule]
-
-    @property
-    def urgent(self) -> bool:
-        """Whether records are not read, not written, or gone."""
-        return self.rule in URGENT_RULES
-
-    def to_json(self) -> dict[str, Any]:
-        """All of it, in JSON's own types."""
-        return {"rule": str(self.rule), "urgent": self.urgent, "text": self.text, "page": self.page}
-
 
 def advice_of(
     watched: SourceStatus, now_ms: int | None = None, sink: SinkView | None = None, needed: ReadersNeeded | None = None
@@ -105,10 +66,10 @@ def advice_of(
     found += _not_written(sink)
     if over:
         return tuple(found)
-    quiet = () if now_ms is None else tuple(_quiet(watched, now_ms))
-    found += quiet
+    still = () if now_ms is None else tuple(quiet(watched, now_ms))
+    found += still
     # Readers, and limits, are not what a query lacks that does not run.
-    if not quiet and not _late(watched, now_ms):
+    if not still and not is_late(watched, now_ms):
         needed = needed if needed is not None else needed_now(watched)
         found += _readers(view, needed)
         found += _held(view, needed, grows=lag_grows(view))
@@ -124,7 +85,7 @@ def lag_grows(view: View) -> bool:
 
     Ten short batches, and a hundred, are no time in which a lag grows: `GROWS_MS` and `RISES_MS` are.
     """
-    times = [one.at_ms for one in _run(view) if one.at_ms is not None]
+    times = [one.at_ms for one in run_of(view) if one.at_ms is not None]
     known = [(one.at_ms, one.lag) for one in view.lags.points if one.lag is not None]
     if len(times) < GROWS_BATCHES_MIN or not known:
         return False
@@ -209,77 +170,9 @@ def _not_written(sink: SinkView | None) -> Iterator[Advice]:
         )
 
 
-def _quiet(watched: SourceStatus, now_ms: int) -> Iterator[Advice]:
-    """Nothing was heard of a running query, or a checkpoint has no new batch although there are records to read."""
-    view, heard_ms = watched.view, watched.heard_ms
-    if watched.stage in RUNS:
-        if heard_ms is not None and now_ms - heard_ms > SILENT_MS:
-            yield Advice(
-                Rule.SILENT,
-                f"Nothing was heard of it for {long(now_ms - heard_ms)}: a batch hangs, or takes long. See the stages "
-                "that run in Spark's UI.",
-            )
-        return
-    last_ms, lag = view.last.at_ms, view.lag
-    if last_ms is None:
-        return
-    passed_ms = now_ms - last_ms
-    if view.done is False:
-        yield from _not_done(view, passed_ms)
-    elif lag and passed_ms > max(STOPPED_MS, STOPPED_BATCHES * _apart_ms(view)):
-        yield Advice(
-            Rule.STOPPED,
-            f"No batch was planned for {long(passed_ms)}, and {counted(lag, 'offset')} are unread: see whether the "
-            "query runs, and start it if not.",
-        )
-
-
-def _not_done(view: View, passed_ms: int) -> Iterator[Advice]:
-    """The newest batch of a checkpoint was planned so long ago, and is not done."""
-    if not (works := _run(view)[-BATCHES - 1 :]):
-        return
-    before = works[:-1]
-    took = [ms for ms in map(_took_ms, before, works[1:]) if ms is not None]
-    # How long a batch takes depends on all that it reads.
-    of_all = view.of_all
-    *sizes, last = [one.offsets_sum if of_all is None else of_all.get(one.batch) for one in works]
-    known = [size for size in sizes if size is not None]
-    alike = bool(took and known) and last is not None and last <= NOT_DONE_LARGER * max(known)
-    if passed_ms > max(NOT_DONE_MS if alike else STOPPED_MS, NOT_DONE_TIMES * max(took, default=0)):
-        usual = f" (those before it: {_lasted(max(took))} at most)" if took else ""
-        yield Advice(
-            Rule.NOT_DONE,
-            f"Batch {view.last.number:,} is not done after {long(passed_ms)}{usual}: see whether the query runs, and "
-            "what its log says, and start it if it does not.",
-        )
-
-
-def _took_ms(one: Work, following: Work) -> int | None:
-    """How long a batch took at most; None: not known. The next one is planned when it is done."""
-    if one.duration_ms is not None or one.at_ms is None or following.at_ms is None:
-        return one.duration_ms
-    # If the clock was set back in between, it does not say.
-    return following.at_ms - one.at_ms if following.at_ms >= one.at_ms else None
-
-
-def _late(watched: SourceStatus, now_ms: int | None) -> bool:
-    """Whether a batch of a checkpoint, or the next, is overdue, so that nothing is said of how fast its query is."""
-    last_ms = watched.view.last.at_ms
-    if watched.stage in RUNS or now_ms is None or last_ms is None:
-        return False
-    least_ms, times = (LATE_MS, LATE_TIMES) if watched.view.done is False else (NOT_DONE_MS, NOT_DONE_TIMES)
-    return now_ms - last_ms > max(least_ms, times * _apart_ms(watched.view))
-
-
-def _apart_ms(view: View) -> float:
-    """From the plan of one batch to that of the next, on average over the last batches; 0 if there is one only."""
-    times = [one.at_ms for one in _run(view)[-BATCHES:] if one.at_ms is not None]
-    return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0.0
-
-
 def _readers(view: View, needed: ReadersNeeded | None) -> Iterator[Advice]:
     """There are too few readers for what arrives and is left."""
-    if needed is None:
+    if needed is None or not needed.sure:
         return
     readers = len(view.explanation.readers)
     if needed.readers > readers:
@@ -367,7 +260,7 @@ def _fixed(view: View) -> Iterator[Advice]:
 
 def _moves(view: View) -> Iterator[Advice]:
     """Partitions change their readers in most batches."""
-    batches = frozenset(one.batch for one in _run(view))
+    batches = frozenset(one.batch for one in run_of(view))
     moving = {one.batch for one in view.happenings if one.kind is Kind.MOVED} & batches
     if len(batches) >= MOVING_BATCHES_MIN and 2 * len(moving) > len(batches):
         yield Advice(
@@ -375,11 +268,6 @@ def _moves(view: View) -> Iterator[Advice]:
             f"Partitions changed their readers in {len(moving):,} of the last {len(batches):,} batches: what owners "
             "depend on keeps changing, as the number of readers, the metadata or the topics. Each event says why.",
         )
-
-
-def _run(view: View) -> Sequence[Work]:
-    """The batches of the present run that are kept, oldest first."""
-    return [one for one in view.work if one.run_id == view.last.run_id]
 
 
 def _far(one: Work) -> float:
@@ -390,10 +278,6 @@ def _far(one: Work) -> float:
 def _why(needed: ReadersNeeded) -> str:
     """Why so many readers are needed: the sentence without its beginning, which says how many."""
     return needed.sentence().partition(": ")[2]
-
-
-def _lasted(duration_ms: int) -> str:
-    return f"{duration_ms / 1000:.1f} s" if duration_ms < 10_000 else long(duration_ms)
 
 
 def _rate(rate: float) -> str:

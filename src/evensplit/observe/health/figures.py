@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from evensplit.core.state.edits import Edit, as_told
+from evensplit.core.state.state import edits_between
 from evensplit.explain.evenness import overall
 from evensplit.explain.readers_needed import ReadersNeeded
 from evensplit.observe.history.ends_seen import Age
 from evensplit.observe.recorder import QueryStatus, SourceStatus
+from evensplit.observe.source_view import View
 from evensplit.times import long
 
 OVER = frozenset({QueryStatus.ENDED, QueryStatus.FAILED})
@@ -43,6 +46,8 @@ class Figures:
     """Whether the settings promise that they are."""
     proof: str
     """The proof in words; empty without one."""
+    edits: tuple[Edit, ...] = ()
+    """What commands have changed, and the query has not done yet."""
 
     @property
     def behind(self) -> str:
@@ -90,7 +95,13 @@ def figures_of(watched: SourceStatus) -> Figures:
         even,
         any(one.promised for one in proven),
         "" if worst is None else f"{where}{worst.statement()}",
+        edits_waiting(view),
     )
+
+
+def edits_waiting(view: View) -> tuple[Edit, ...]:
+    """What commands have changed in the newest batch of a checkpoint, as long as that is not done."""
+    return as_told(edits_between(view.last.start, view.last.end)) if view.done is False else ()
 
 
 def rates_now(watched: SourceStatus) -> Mapping[str, float]:

@@ -1,9 +1,11 @@
-"""The rules of advice: what each is about, when it is given, and where the documentation has more."""
+"""Advice, and its rules: what each is about, when it is given, and where the documentation has more."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 
 class Rule(StrEnum):
@@ -15,6 +17,7 @@ class Rule(StrEnum):
     SILENT = "silent"
     STOPPED = "stopped"
     NOT_DONE = "not-done"
+    EDITED = "edited"
     READERS = "readers"
     PARTITIONS = "partitions"
     LIMIT = "limit"
@@ -32,6 +35,7 @@ PAGES: Mapping[Rule, str] = {
     Rule.SILENT: "howto/monitoring.md#alerts-and-a-grafana-dashboard",
     Rule.STOPPED: "dashboard.md#many-queries",
     Rule.NOT_DONE: "dashboard.md#many-queries",
+    Rule.EDITED: "howto/repair.md#how-it-works",
     Rule.READERS: "howto/scaling.md#how-many-are-needed",
     Rule.PARTITIONS: "howto/skew.md#cut-it",
     Rule.LIMIT: "howto/limits.md#which-limit-was-it",
@@ -46,7 +50,7 @@ PAGES: Mapping[Rule, str] = {
 URGENT_RULES = frozenset({Rule.AWAY, Rule.LOST, Rule.NOT_WRITTEN, Rule.SILENT, Rule.STOPPED, Rule.NOT_DONE})
 """The rules about records that are not read, not written, or gone."""
 
-NOT_RUNNING = frozenset({Rule.STOPPED, Rule.NOT_DONE})
+NOT_RUNNING = frozenset({Rule.STOPPED, Rule.NOT_DONE, Rule.EDITED})
 """The rules about a checkpoint whose query does not run, it seems: how many readers it needs is not the question."""
 
 WHEN: Mapping[Rule, str] = {
@@ -55,10 +59,14 @@ WHEN: Mapping[Rule, str] = {
     Rule.NOT_WRITTEN: "The last batch that was written could not be ended.",
     Rule.SILENT: "Nothing was heard of a running query for half an hour.",
     Rule.STOPPED: "A checkpoint had no new batch for ten minutes, and for ten times as long as its batches are apart, "
-    "and there are unread records.",
+    "and there are unread records; or for one minute, and five times as long as any two of its batches were apart, in "
+    "which records were seen to wait.",
     Rule.NOT_DONE: "The newest batch of a checkpoint is not done after half a minute, and after five times as long as "
-    "the longest of the ten before it took; after ten minutes at least if it is more than twice as large as these, "
-    "or the first, or the query has sources that are not evensplit's.",
+    "the slowest of the ten before it would have taken for as many records (where that is less: ten minutes more than "
+    "it took, or than twice as long as half of them did). After ten minutes at least if it is more than twice as large "
+    "as these, or the first, or the query has sources that are not evensplit's.",
+    Rule.EDITED: "The newest batch of a checkpoint was edited by a command, and is not done. Once not-done holds, that "
+    "names the edit.",
     Rule.READERS: "More readers are needed than there are.",
     Rule.PARTITIONS: "More readers would be needed than there are partitions.",
     Rule.LIMIT: "A limit keeps batches short, readers have time to spare, and the lag grows; or, where it was looked "
@@ -72,3 +80,26 @@ WHEN: Mapping[Rule, str] = {
     Rule.MOVES: "Partitions moved in more than half of the batches that are kept, of which there are ten at least.",
 }
 """Rule -> when its advice is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One thing to do."""
+
+    rule: Rule
+    text: str
+    """What is not well, with its figures, and what to do: a sentence or two."""
+
+    @property
+    def page(self) -> str:
+        """Where the documentation has more: a page below `docs`, and the section."""
+        return PAGES[self.rule]
+
+    @property
+    def urgent(self) -> bool:
+        """Whether records are not read, not written, or gone."""
+        return self.rule in URGENT_RULES
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, in JSON's own types."""
+        return {"rule": str(self.rule), "urgent": self.urgent, "text": self.text, "page": self.page}

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evensplit.core.text import counted
-from evensplit.observe.health.advice import Advice, advice_of
+from evensplit.explain.edited import edit_json
+from evensplit.observe.health.advice import advice_of
 from evensplit.observe.health.figures import OVER, Figures, figures_of
-from evensplit.observe.health.rules import NOT_RUNNING
+from evensplit.observe.health.rules import NOT_RUNNING, Advice
 from evensplit.observe.recorder import QueryStatus, SourceStatus
 from evensplit.observe.sinks import SinkView
 from evensplit.observe.source_view import Source
@@ -53,6 +54,7 @@ class Standing:
             "plannedMs": figures.at_ms,
             "tookMs": figures.duration_ms,
             "done": figures.done,
+            "edits": [edit_json(one) for one in figures.edits],
             "splits": figures.splits,
             "lag": figures.lag,
             "lagUnknown": figures.lag_unknown,

@@ -12,8 +12,8 @@ from evensplit.observe.dashboard.view.history import LAG_AWAITED
 from evensplit.observe.dashboard.view.query import PageQuery, Show
 from evensplit.observe.dashboard.view.sources import Shown, everything, runs, source_of
 from evensplit.observe.dashboard.view.status import Status, status_of, status_of_begun, status_of_sink
-from evensplit.observe.health.advice import Advice
 from evensplit.observe.health.figures import Figures
+from evensplit.observe.health.rules import Advice
 from evensplit.observe.health.standing import QUIET, RUNNING, URGENT, Order, Standing, order_of, standing_of, verdict
 from evensplit.observe.health.unreadable import Unreadable
 from evensplit.observe.history.ends_seen import Age
@@ -193,6 +193,8 @@ def _waited(figures: Figures) -> Value | None:
 def _took(figures: Figures) -> Value | None:
     if figures.duration_ms is not None:
         return Value(lasted(figures.duration_ms), "The whole last batch")
+    if figures.edits:
+        return Value("edited", f"The last batch is edited, and was not done yet: {figures.edits[-1].line}")
     return Value("not done", "The last batch is planned, and was not done yet") if figures.done is False else None
 
 
