@@ -13,7 +13,7 @@ import click
 import pytest
 
 from evensplit.checkpoint.checkpoint import read_checkpoint
-from evensplit.cli.repair import carry_out
+from evensplit.cli.repair.edit import outcome
 from evensplit.cli.repair.where import EXPECTED, parse_where
 from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.model import SplitId
@@ -96,7 +96,7 @@ def test_an_age_is_counted_back_from_now(place: Path, kafka: FakeKafka, monkeypa
     _, told = invoke("rewind", place, "--to", str(BEGUN_MS + 35 * HOUR_MS), code=1)
     assert "default/orders/0 has its first record since then at offset 35: its log ends at offset 40, and 30 is" in told
     now_s = (BEGUN_MS + 30 * HOUR_MS) / 1000
-    monkeypatch.setattr(carry_out, "time", SimpleNamespace(time=lambda: now_s))
+    monkeypatch.setattr(outcome, "time", SimpleNamespace(time=lambda: now_s))
     invoke("rewind", place, "--to", "2h", "--yes", "--assume-stopped")
     assert positions(place) == {"default/orders/0": 28, "default/orders/1": 25}
 

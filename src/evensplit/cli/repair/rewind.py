@@ -12,15 +12,10 @@ from evensplit.checkpoint.stands import Stand
 from evensplit.cli.live.connection_options import check_whose, kafka_options, reaching, said_of, servers_of
 from evensplit.cli.live.known_logs import ask_known
 from evensplit.cli.live.log_ends import connected, settings_of
-from evensplit.cli.repair.carry_out import (
-    Outcome,
-    begin,
-    checkpoint_argument,
-    editing,
-    finish,
-    make_edit,
-    newest_states,
-)
+from evensplit.cli.repair.edit.finish import finish
+from evensplit.cli.repair.edit.making import make_edit, newest_states
+from evensplit.cli.repair.edit.options import checkpoint_argument, editing
+from evensplit.cli.repair.edit.outcome import Outcome, begin
 from evensplit.cli.repair.scope import SCOPE_METAVAR, Scope, meant, parse_scopes
 from evensplit.cli.repair.where import (
     PLANNED,

@@ -11,15 +11,10 @@ import click
 from evensplit.checkpoint.edits import lines_of
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import LOGIN, kafka_options, reaching, said_of
-from evensplit.cli.repair.carry_out import (
-    Outcome,
-    begin,
-    checkpoint_argument,
-    editing,
-    finish,
-    make_edit,
-    newest_states,
-)
+from evensplit.cli.repair.edit.finish import finish
+from evensplit.cli.repair.edit.making import make_edit, newest_states
+from evensplit.cli.repair.edit.options import checkpoint_argument, editing
+from evensplit.cli.repair.edit.outcome import Outcome, begin
 from evensplit.cli.repair.scope import Scope, meant, parse_partition
 from evensplit.cli.repair.skipped_logs import Log, ask, notes_on
 from evensplit.cli.usage import ending

@@ -11,7 +11,8 @@ from evensplit.checkpoint.checkpoint import read_checkpoint
 from evensplit.checkpoint.edits import last_edit, undo_edit
 from evensplit.checkpoint.look import look
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import checkpoint_argument, hindrances, not_written, refuse, writing
+from evensplit.cli.repair.edit.hindrances import hindrances, not_written, refuse
+from evensplit.cli.repair.edit.options import checkpoint_argument, writing
 from evensplit.cli.usage import ending
 from evensplit.core.text import plain
 from evensplit.times import time_of
