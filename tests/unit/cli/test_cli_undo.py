@@ -12,16 +12,13 @@ import pytest
 
 from evensplit.checkpoint.checkpoint import read_checkpoint
 from evensplit.checkpoint.edits import last_edit
-from evensplit.core.machine.enumerator import step
-from evensplit.core.machine.events import BatchOpened, BatchPlanned
 from evensplit.core.model import SplitId
-from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import EditRefused
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.checkpoints import age, checkpoint, contents, put
 from tests.support.commands import invoke
-from tests.support.edited import both, lines, ours, positions, states
+from tests.support.edited import after, both, lines, ours, positions, states, write
 
 ZERO, ONE = SplitId("default", "orders", 0), SplitId("default", "orders", 1)
 COUNT = 30
@@ -34,20 +31,6 @@ def newest(place: Path) -> EnumeratorState:
 def ends(place: Path) -> list[EnumeratorState]:
     """Where the sources stand."""
     return list(read_checkpoint(place).newest.ours.values())
-
-
-def after(state: EnumeratorState, ends: dict[SplitId, int]) -> EnumeratorState:
-    """The end of the next batch of a query."""
-    for event in (BatchOpened(), BatchPlanned(ends)):
-        state = step(state, event).state
-    return decode(encode(state))
-
-
-def write(place: Path, number: int, end: EnumeratorState, *, done: bool = True) -> None:
-    """A batch of a query."""
-    put(place / "offsets" / str(number), "\n".join(["v1", "{}", *lines(end)]).encode())
-    put(place / "commits" / str(number - (not done)), b"v1\n{}")
-    age(place)
 
 
 def advice(place: Path) -> str:
@@ -184,8 +167,7 @@ def test_what_was_left_out_is_named_in_each_cluster_and_source(tmp_path: Path, k
     age(place)
     commands = re.findall("`evensplit (rewind [^`]*)`", advice(place))
     assert commands == [
-        f"""rewind {place} --to '{{"east":{{"orders":{{"1":12}}}},"we\\u0027st":{{"orders":{{"0":21}}}}}}' """
-        "--source 0",
+        f"""rewind {place} --to '{{"east":{{"orders":{{"1":12}}}},"we'"'"'st":{{"orders":{{"0":21}}}}}}' --source 0""",
         f"""rewind {place} --to '{{"orders":{{"0":22}}}}' --source 1""",
     ]
     for command in commands:

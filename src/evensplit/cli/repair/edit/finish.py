@@ -12,6 +12,7 @@ from evensplit.cli.repair.edit.hindrances import STOPPED, hindrances, not_writte
 from evensplit.cli.repair.edit.notes import add_notes
 from evensplit.cli.repair.edit.outcome import Outcome
 from evensplit.cli.repair.edit.show import as_json, show
+from evensplit.core.text import command_line
 
 
 def finish(outcome: Outcome, *, yes: bool, assume_stopped: bool, form: str) -> None:
@@ -20,7 +21,7 @@ def finish(outcome: Outcome, *, yes: bool, assume_stopped: bool, form: str) -> N
     conclude(
         outcome,
         lambda: write_edit(outcome.checkpoint, outcome.seen, outcome.data, told.edit().line, told.at_ms),
-        done=f"Written. Start the query as always; `evensplit undo {path}` takes the edit back until then.",
+        done=f"Written. Start the query as always; `{command_line('undo', path)}` takes the edit back until then.",
         offered=f"{path} is edited so. {STOPPED}",
         replaced=outcome.checkpoint.newest.number if outcome.checkpoint.replays else None,
         yes=yes,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from evensplit.checkpoint.edits import batch_number, is_made_by_edit, keeps_state, watermark_ms
+from evensplit.checkpoint.checkpoint import Checkpoint
+from evensplit.checkpoint.edits import batch_number, is_made_by_edit, keeps_state, naming, streams, watermark_ms
 from evensplit.cli.repair.edit.outcome import Outcome
-from evensplit.core.repair.reread import read_now
+from evensplit.core.repair.reread import Reread, read_now
 from evensplit.core.text import counted
 from evensplit.times import time_of
 
@@ -22,9 +23,11 @@ def add_notes(outcome: Outcome) -> None:
             "with new numbers: one that knows rows by a key, as a MERGE or an upsert does, has them once; any other "
             "has them twice"
         )
-    outcome.notes.extend(
-        read_now(checkpoint.path, ((edit, outcome.states[of], outcome.come[of]) for of, edit in outcome.edits.items()))
-    )
+    edited = [
+        Reread(_chosen(checkpoint, source), edit, outcome.states[source], outcome.come[source])
+        for source, edit in outcome.edits.items()
+    ]
+    outcome.notes.extend(read_now(checkpoint.path, number, edited))
     if outcome.again and keeps_state(checkpoint):
         watermark = watermark_ms(checkpoint)
         late = f", unless it is before its watermark, {time_of(watermark)}, and so late" if watermark else ""
@@ -34,3 +37,11 @@ def add_notes(outcome: Outcome) -> None:
             f"Batch {number} was begun and not finished: the sink may have some of its records already. It is repeated "
             "with this edit"
         )
+
+
+def _chosen(checkpoint: Checkpoint, source: str) -> tuple[str, ...]:
+    """What names `source` in a command about partitions; empty where no other source has one of its own."""
+    states = checkpoint.newest.ours
+    others = [states[one].splits for one in streams(checkpoint) if one != source]
+    shared = any(key in splits for key in states[source].splits for splits in others)
+    return naming(checkpoint, source) if shared else ()
