@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from evensplit.checkpoint.checkpoint import read_checkpoint
 from evensplit.checkpoint.history import query_id_of
+from evensplit.cli.repair.edit import outcome
 from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.model import SplitId
 from evensplit.errors import ClusterUnreachable
@@ -53,10 +55,29 @@ def test_with_yes_the_query_goes_on_there_and_why_tells_it(place: Path) -> None:
     assert found.replays
     assert batch_ranges(found.batches[-2].ours["0"], found.newest.ours["0"]) == ()
     story, _ = invoke("why", place, "orders/0")
-    assert 'went back from offset 30 to 12: `evensplit rewind --to {"orders":{"0":12}}`' in story
+    assert 'went back from offset 30 to 12: `evensplit rewind --to {"orders":{"0":12}}`, of 20' in story
     assert "Now, after batch 3: next offset 12; with reader 0." in story
     told, _ = invoke("inspect", place)
-    assert "1 partition goes back" in told
+    assert "1 partition goes back by 18 offsets" in told
+
+
+def test_stacked_edits_are_told_with_their_times_and_by_how_much_each_went_back(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many offsets are read again is a matter of all of them."""
+    for at, to in ((1_700_000_100, 20), (1_700_000_200, 12)):
+        monkeypatch.setattr(outcome, "time", SimpleNamespace(time=lambda at=at: float(at)))
+        where = f'{{"orders":{{"0":{to}}}}}'
+        invoke("rewind", place, "--to", where, "--yes", "--assume-stopped")
+    told = [" ".join(line.split()) for line in invoke("inspect", place)[0].splitlines()]
+    for at, to, by in (("22:15:00", 20, 10), ("22:16:40", 12, 8)):
+        said = f'edited: `evensplit rewind --to {{"orders":{{"0":{to}}}}}`: 1 partition goes back by {by} offsets'
+        assert f"3 2023-11-14 {at} {said}" in told
+    story = invoke("why", place, "orders/0")[0]
+    assert 'from offset 30 to 20: `evensplit rewind --to {"orders":{"0":20}}`, of 2023-11-14 22:15:00 UTC' in story
+    assert 'from offset 20 to 12: `evensplit rewind --to {"orders":{"0":12}}`, of 2023-11-14 22:16:40 UTC' in story
+    (edited,) = [one["edits"] for one in document("why", place, "orders/0")["stories"][0]["chapters"] if one["edits"]]
+    assert [one["atMs"] for one in edited] == [1_700_000_100_000, 1_700_000_200_000]
 
 
 @pytest.mark.usefixtures("kafka")

@@ -228,7 +228,7 @@ def _named(readable: Readable) -> str:
 def _changes(view: View) -> list[Any]:
     if not view.happenings:
         return []
-    table = _table("#batch", "planned (UTC)", "what happened", title="Last changes")
+    table = _table("#batch", "time (UTC)", "what happened", title="Last changes")
     for one in view.happenings[-CHANGES_MAX:]:
         table.add_row(cell(one.batch), cell(time_of(one.at_ms)), cell(f"{one.kind}: {one.text}"))
     left = len(view.happenings) - CHANGES_MAX
