@@ -41,6 +41,7 @@ def test_without_yes_it_is_shown_and_nothing_is_written(place: Path) -> None:
     assert "Batch 2 is done. The edit becomes batch 3, which the query does first when it starts." in shown
     assert '`evensplit rewind --to {"orders":{"0":12}}`: 1 partition goes back, so 18 offsets are read again.' in shown
     assert shown_rows(shown) == [["default/orders/0", "30", "12", "18"]]
+    assert "partition          next after batch 3   becomes   read again" in shown
     assert "Note: 1 partition stays where it is." in shown
     assert "The sink gets the records of up to 18 offsets a second time" in shown
     assert f"Nothing was written. With --yes, {place} is edited so. Make sure that its query is stopped" in shown
@@ -70,9 +71,9 @@ def test_stacked_edits_are_told_with_their_times_and_by_how_much_each_went_back(
         where = f'{{"orders":{{"0":{to}}}}}'
         invoke("rewind", place, "--to", where, "--yes", "--assume-stopped")
     told = [" ".join(line.split()) for line in invoke("inspect", place)[0].splitlines()]
-    for at, to, by in (("22:15:00", 20, 10), ("22:16:40", 12, 8)):
+    for time, to, by in (("22:15:00", 20, 10), ("22:16:40", 12, 8)):
         said = f'edited: `evensplit rewind --to {{"orders":{{"0":{to}}}}}`: 1 partition goes back by {by} offsets'
-        assert f"3 2023-11-14 {at} {said}" in told
+        assert f"3 2023-11-14 {time} {said}" in told
     story = invoke("why", place, "orders/0")[0]
     assert 'from offset 30 to 20: `evensplit rewind --to {"orders":{"0":20}}`, of 2023-11-14 22:15:00 UTC' in story
     assert 'from offset 20 to 12: `evensplit rewind --to {"orders":{"0":12}}`, of 2023-11-14 22:16:40 UTC' in story
@@ -115,6 +116,7 @@ def test_a_poison_record_of_a_batch_that_fails(tmp_path: Path) -> None:
     assert "Batch 2 is planned and not done. The edit goes into it; the query does it first when it starts." in shown
     assert "`evensplit skip orders/0:24`: default/orders/0: offset 24 is never read." in shown
     assert shown_rows(shown) == [["default/orders/0", "30", "30", "1"]]
+    assert "next after batch 2" in shown
     assert "Batch 2 was begun and not finished: the sink may have some of its records already." in shown
     found = read_checkpoint(place)
     ranges = batch_ranges(found.batches[-2].ours["0"], found.newest.ours["0"])

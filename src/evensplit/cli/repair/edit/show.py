@@ -30,7 +30,7 @@ def show(outcome: Outcome, last: str) -> None:
         title = f"Source {source} of the query: " if len(checkpoint.newest.text.offsets) > 1 else ""
         parts.append(Text(plain(f"{title}{edit_sentence(edit, outcome.again_in(source))}."), "bold"))
         if outcome.found[source]:
-            parts.append(table(outcome.found[source]))
+            parts.append(table(outcome.found[source], number))
     parts.extend(Text(plain(f"Note: {note}.")) for note in outcome.notes)
     parts.append(
         Text("Checked: what the edit does not name stays, each offset has one reader, and no law is broken that held.")
