@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from evensplit.checkpoint.checkpoint import read_checkpoint
 from evensplit.checkpoint.history import query_id_of
-from evensplit.cli.repair.edit import outcome
 from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.model import SplitId
 from evensplit.errors import ClusterUnreachable
@@ -60,25 +58,6 @@ def test_with_yes_the_query_goes_on_there_and_why_tells_it(place: Path) -> None:
     assert "Now, after batch 3: next offset 12; with reader 0." in story
     told, _ = invoke("inspect", place)
     assert "1 partition goes back by 18 offsets" in told
-
-
-def test_stacked_edits_are_told_with_their_times_and_by_how_much_each_went_back(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """How many offsets are read again is a matter of all of them."""
-    for at, to in ((1_700_000_100, 20), (1_700_000_200, 12)):
-        monkeypatch.setattr(outcome, "time", SimpleNamespace(time=lambda at=at: float(at)))
-        where = f'{{"orders":{{"0":{to}}}}}'
-        invoke("rewind", place, "--to", where, "--yes", "--assume-stopped")
-    told = [" ".join(line.split()) for line in invoke("inspect", place)[0].splitlines()]
-    for time, to, by in (("22:15:00", 20, 10), ("22:16:40", 12, 8)):
-        said = f'edited: `evensplit rewind --to {{"orders":{{"0":{to}}}}}`: 1 partition goes back by {by} offsets'
-        assert f"3 2023-11-14 {time} {said}" in told
-    story = invoke("why", place, "orders/0")[0]
-    assert 'from offset 30 to 20: `evensplit rewind --to {"orders":{"0":20}}`, of 2023-11-14 22:15:00 UTC' in story
-    assert 'from offset 20 to 12: `evensplit rewind --to {"orders":{"0":12}}`, of 2023-11-14 22:16:40 UTC' in story
-    (edited,) = [one["edits"] for one in document("why", place, "orders/0")["stories"][0]["chapters"] if one["edits"]]
-    assert [one["atMs"] for one in edited] == [1_700_000_100_000, 1_700_000_200_000]
 
 
 @pytest.mark.usefixtures("kafka")
@@ -175,7 +154,10 @@ def test_two_sources_of_one_topic_have_to_be_told_apart(tmp_path: Path, kafka: F
     for source in ("0", "1"):
         put(place / "sources" / source / "0", b"\0v1\n{}")
     _, told = invoke("skip", place, "orders/0:40", code=1)
-    assert "orders/0 is read by sources 0, 1 of the query; expected --source with one of them" in told
+    assert (
+        "orders/0 is read by sources 0 (next offset 30), 1 (next offset 30) of the query; expected --source with"
+        in told
+    )
     shown, _ = invoke("rewind", place, "--to", "batch:1")
     assert shown.count("The logs were not asked") == 1, "both sources have that note"
     invoke("skip", place, "orders/0:40", "--source", "1", "--yes")
@@ -191,6 +173,8 @@ def test_what_one_source_has_is_dropped_and_the_others_stay(tmp_path: Path) -> N
     assert [row.split()[0] for row in shown.splitlines() if row.strip().startswith(("east/", "west/"))] == [
         "west/orders/0"
     ]
+    assert "Source 1 of the query, west/orders: `evensplit rewind" in shown
+    assert "Source 1 of the query, west/orders\n" in invoke("inspect", place)[0]
     invoke("rename-cluster", place, "east", "north", "--yes", "--assume-stopped")
     assert "there is no south in the checkpoint" in invoke("drop", place, "south", code=1)[1]
     _, told = invoke("drop", place, "nort", code=1)

@@ -30,7 +30,7 @@ from evensplit.cli.repair.where import (
     targets_of_offsets,
 )
 from evensplit.cli.usage import ending
-from evensplit.core.model import Readable, SplitId, scopes
+from evensplit.core.model import Readable, SplitId, scopes, topic_names
 from evensplit.core.repair.edit import OpenBatch, rewind
 from evensplit.core.repair.places import rewindable, targets_of_batch, targets_since, within
 from evensplit.core.state.offset_strategies import Ago, AtTime
@@ -156,8 +156,8 @@ def _meant(only: Sequence[Scope], states: Sequence[EnumeratorState]) -> list[Rea
     read = {scope for key in there for scope in scopes(key)}
     empty = [str(scope) for scope, one in zip(only, these, strict=True) if one not in read]
     if empty:
-        topics = list(dict.fromkeys(f"{key.cluster}/{key.topic}" for key in there))
-        raise EditRefused(f"--only names {', '.join(empty)}, of which the query reads nothing; it reads {some(topics)}")
+        reads = some(topic_names(there))
+        raise EditRefused(f"--only names {', '.join(empty)}, of which the query reads nothing; it reads {reads}")
     return these
 
 

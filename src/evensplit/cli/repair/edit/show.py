@@ -11,7 +11,7 @@ from rich.text import Text
 from evensplit.checkpoint.edits import batch_number
 from evensplit.cli.repair.edit.outcome import Outcome
 from evensplit.cli.repair.edit.table import table
-from evensplit.cli.usage import new_console
+from evensplit.cli.usage import new_console, source_title
 from evensplit.core.text import plain
 from evensplit.explain.edited import edit_json, edit_sentence
 
@@ -27,7 +27,8 @@ def show(outcome: Outcome, last: str) -> None:
     )
     parts.append(Text(where))
     for source, edit in outcome.edits.items():
-        title = f"Source {source} of the query: " if len(checkpoint.newest.text.offsets) > 1 else ""
+        several = len(checkpoint.newest.text.offsets) > 1
+        title = f"{source_title(source, outcome.states[source].splits)}: " if several else ""
         parts.append(Text(plain(f"{title}{edit_sentence(edit, outcome.again_in(source))}."), "bold"))
         if outcome.found[source]:
             parts.append(table(outcome.found[source], number))
