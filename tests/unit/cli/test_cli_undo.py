@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from dataclasses import replace
@@ -153,6 +154,20 @@ def test_what_was_left_out_after_a_rewind_in_one_batch(tmp_path: Path, kafka: Fa
         (place / name).unlink()
     invoke("skip", place, "default/orders/0:18-29", "--yes")
     assert positions(place)["default/orders/0"] == 30
+
+
+def test_that_the_sink_may_have_the_batch_is_said_where_it_would_be_another_one(tmp_path: Path) -> None:
+    """A query that was killed in it has left no sign. Without a rewind, a batch that a query planned reads the same."""
+    place = ours(tmp_path / "x", committed=1)
+    for command, said in ((("rewind", "--to", "batch:1"), False), (("skip", "orders/1:12"), True)):
+        name, *more = command
+        invoke(name, place, *more, "--yes", "--assume-stopped")
+        shown = " ".join(invoke("undo", place)[0].split())
+        note = "Note: A query that was started since, and was killed in batch 2, leaves no sign of that here."
+        assert (note in shown) is said
+        assert len(json.loads(invoke("undo", place, "--format", "json")[0])["notes"]) == said
+        invoke("undo", place, "--yes", "--assume-stopped")
+    assert "let the query do batch 2, and stop it; this command then says what helps" in shown
 
 
 def test_what_was_left_out_is_named_in_each_cluster_and_source(tmp_path: Path, kafka: FakeKafka) -> None:
