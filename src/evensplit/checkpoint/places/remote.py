@@ -162,7 +162,7 @@ class RemoteEntry:
         return True
 
     def _found(self) -> Mapping[str, Any]:
-        """All that is below it, as fsspec finds it. Object stores raise FileNotFoundError if there is no bucket."""
+        """All that is below it, as fsspec finds it. S3 and GCS raise FileNotFoundError if there is no bucket."""
         with said_of(self.path):
             self.fs.invalidate_cache()
             found: Mapping[str, Any] = self.fs.find(self.at, detail=True)
