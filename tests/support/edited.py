@@ -24,7 +24,7 @@ from evensplit.core.model import ListedPartition, SplitId
 from evensplit.core.state.codec import decode, encode
 from evensplit.core.state.state import EnumeratorState
 from evensplit.testing.fake_kafka import FakeKafka
-from tests.support.checkpoints import checkpoint
+from tests.support.checkpoints import age, checkpoint, put
 
 ENDS: tuple[Mapping[int, int], ...] = ({0: 10, 1: 10}, {0: 20, 1: 10}, {0: 30, 1: 25})
 """Where batches 0 to 2 end, by partition."""
@@ -75,6 +75,26 @@ def lines(of: EnumeratorState) -> list[str]:
 def ours(place: Path, *, committed: int | None = 2, **how: str) -> Path:
     """A checkpoint of three batches, done up to `committed`, written a while ago."""
     return checkpoint(place, *map(lines, states(**how)), committed=committed)
+
+
+def after(state: EnumeratorState, ends: Mapping[SplitId, int]) -> EnumeratorState:
+    """The end of the next batch of a query."""
+    for event in (BatchOpened(), BatchPlanned(ends)):
+        state = step(state, event).state
+    return decode(encode(state))
+
+
+def write(place: Path, number: int, *ends: EnumeratorState, done: bool = True) -> None:
+    """A batch of a query, by where its sources end."""
+    rows = [line for end in ends for line in lines(end)]
+    put(place / "offsets" / str(number), "\n".join(["v1", "{}", *rows]).encode())
+    do(place, number - (not done))
+
+
+def do(place: Path, number: int) -> None:
+    """The query has done its batch, a while ago."""
+    put(place / "commits" / str(number), b'v1\n{"nextBatchWatermarkMs":0}')
+    age(place)
 
 
 def hourly() -> FakeKafka:

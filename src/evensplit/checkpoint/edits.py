@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +97,12 @@ def lines_of(checkpoint: Checkpoint, source: str) -> list[str]:
     if source not in checkpoint.repeated:
         return [source]
     return [one for one in checkpoint.newest.ours if _texts(checkpoint, one) == _texts(checkpoint, source)]
+
+
+def naming(checkpoint: Checkpoint, source: str) -> tuple[str, ...]:
+    """What names `source` in a command; empty where the query has no other."""
+    lines = lines_of(checkpoint, source)
+    return () if len(lines) == len(checkpoint.newest.ours) else tuple(chain(*(("--source", line) for line in lines)))
 
 
 def _texts(checkpoint: Checkpoint, source: str) -> list[str | None]:
@@ -210,9 +216,8 @@ def _since(checkpoint: Checkpoint, record: Record) -> Iterator[Edited]:
     place = next(at for at, batch in enumerate(checkpoint.batches) if batch.number == record.batch)
     for source, batch in open_batches(checkpoint).items():
         states = states_of(checkpoint, source, cluster_of(checkpoint, source))
-        chosen = [f"--source {line}" for line in lines_of(checkpoint, source)]
         ends = [states[at] for at in sorted(states) if at >= place]
-        yield Edited(tuple(chosen) if len(checkpoint.newest.ours) > 1 else (), ends, batch)
+        yield Edited(naming(checkpoint, source), ends, batch)
 
 
 def undo_edit(checkpoint: Checkpoint, seen: Seen, record: Record) -> None:

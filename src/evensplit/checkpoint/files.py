@@ -24,6 +24,7 @@ from typing import TypeVar
 
 from evensplit.checkpoint.places.entry import Entry, entry
 from evensplit.checkpoint.places.place import Place
+from evensplit.core.text import command_line
 from evensplit.errors import CheckpointCorrupt, CheckpointError
 
 RESTORE = "Restore the file from a copy of the checkpoint"
@@ -204,7 +205,9 @@ def _meant_instead(folder: Place) -> str:
         raise unreadable(folder, error) from error
     if not below:
         return ""
-    return f", such as {' or '.join(below[:BELOW_SHOWN_MAX])}. `evensplit top {folder}` shows all that are below it"
+    return (
+        f", such as {' or '.join(below[:BELOW_SHOWN_MAX])}. `{command_line('top', folder)}` shows all that are below it"
+    )
 
 
 @contextmanager

@@ -16,7 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from evensplit.checkpoint.places.place import Place, place
-from evensplit.core.text import plain
+from evensplit.core.model import SplitId, topic_names
+from evensplit.core.text import plain, some
 from evensplit.errors import AssignmentInputError, OptionError
 
 Item = TypeVar("Item")
@@ -124,6 +125,12 @@ def new_console(*, stderr: bool = False, highlight: bool = True) -> Console:
     if made.file.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return made
     return Console(stderr=stderr, highlight=highlight, width=UNFOLDED_COLUMNS)
+
+
+def source_title(name: str, keys: Iterable[SplitId]) -> str:
+    """How a source of a query is called, by its name in the checkpoint and the topics of its splits."""
+    topics = some(topic_names(keys))
+    return plain(f"Source {name} of the query{topics and f', {topics}'}")
 
 
 def end_with(well: bool) -> None:

@@ -7,7 +7,7 @@ of the *next* record to read, so a split that was read up to and including offse
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -31,6 +31,11 @@ class SplitId(NamedTuple):
 def split_called(split: SplitId, names: Mapping[str, str]) -> SplitId:
     """The same, where clusters have other names now. `names`: former name -> the one now."""
     return split._replace(cluster=names[split.cluster]) if split.cluster in names else split
+
+
+def topic_names(keys: Iterable[SplitId]) -> list[str]:
+    """The topics of these splits, with their clusters, each once: `east/orders`."""
+    return list(dict.fromkeys(f"{key.cluster}/{key.topic}" for key in keys))
 
 
 class Lifecycle(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 
@@ -25,6 +26,11 @@ def offsets_text(*ranges: tuple[int, int]) -> str:
 def skip_text(of: object, first: int, to: int) -> str:
     """Offsets of a partition, `first` to `to` (exclusive), as `evensplit skip` takes them: `orders/3:120-129`."""
     return f"{of}:{first}" if to == first + 1 else f"{of}:{first}-{to - 1}"
+
+
+def command_line(name: str, *words: object) -> str:
+    """A command of evensplit, to be copied into a shell: arguments with blanks and the like are in quotes."""
+    return shlex.join(("evensplit", name, *map(str, words)))
 
 
 def is_one_offset(*ranges: tuple[int, int]) -> bool:

@@ -219,13 +219,17 @@ class Step:
 
     def happened(self, split: SplitId) -> tuple[str, ...]:
         """The changes of `split`, without its name: "was discovered", "starts at 6"."""
-        edited = edits_of(split, self._edits)
+        edited = [text for text, _ in self.edited(split)]
         known, now = self.known.get(split), self.after.splits.get(split)
         said = [] if now is None and edited else _change(known, now, self._reason)
         lost = [lost_records(loss) for loss in self._losses if loss.split == split]
         was = self._noticed.get(split.cluster) if known is not None else None
         named = [] if was is None else [_named(split._replace(cluster=was), split.cluster)]
         return (*named, *lost, *said, *edited)
+
+    def edited(self, split: SplitId) -> tuple[tuple[str, int], ...]:
+        """Those of them that commands have made, and when the command was given (ms since 1970)."""
+        return edits_of(split, self._edits)
 
 
 def happened(split: SplitId, before: EnumeratorState, after: EnumeratorState) -> tuple[str, ...]:

@@ -14,27 +14,33 @@ from evensplit.core.text import counted, is_one_offset, offsets_text
 def edit_sentence(edit: Edit, again: int | None = None) -> str:
     """One line for the log: the command, and what it came to.
 
-    `again`: how many offsets are read again; None: as many as it went back by.
+    `again`: how many offsets are read again; None: not known, so it is said by how many it went back. These are not as
+    many where several commands have edited a batch.
     """
     return f"`{edit.line}`: {'; '.join(_outcomes(edit, again))}"
 
 
-def edits_of(split: SplitId, edits: Sequence[Edit]) -> tuple[str, ...]:
-    """What happened to one split, without its name: "went back from offset 98 to 12: `evensplit rewind --to 2h`"."""
-    said: list[str] = []
+def edits_of(split: SplitId, edits: Sequence[Edit]) -> tuple[tuple[str, int], ...]:
+    """What happened to one split, without its name, and when the command was given (ms since 1970): "went back from
+    offset 98 to 12: `evensplit rewind --to 2h`"."""
+    said: list[tuple[str, int]] = []
     # Earlier edits have what they did by the names of today. Which name they gave, they have as it was given.
     called = split
     for edit in reversed(edits):
         jumps = [jump for jump in edit.jumps if jump.split == split]
         former = split_called(called, {after: before for before, after in edit.renamed})
         if jumps:
-            said.append(f"{_jumped(jumps)}: `{edit.line}`")
+            what = _jumped(jumps)
         elif edit.drops(split):
-            said.append(f"was forgotten: `{edit.line}`")
+            what = "was forgotten"
         elif former != called:
-            said.append(f"was called {former} before: `{edit.line}`")
+            what = f"was called {former} before"
         elif not (edit.jumps or edit.dropped or edit.renamed):
-            said.append(f"goes on in a copy of the checkpoint: `{edit.line}`")
+            what = "goes on in a copy of the checkpoint"
+        else:
+            what = ""
+        if what:
+            said.append((f"{what}: `{edit.line}`", edit.at_ms))
         called = former
     return tuple(said[::-1])
 
@@ -59,10 +65,12 @@ def _outcomes(edit: Edit, again: int | None) -> list[str]:
     said: list[str] = []
     back = [jump for jump in edit.jumps if jump.to < jump.at]
     if back:
-        offsets = sum(at - to for _, at, to in back) if again is None else again
-        verb = "goes" if len(back) == 1 else "go"
-        read = f"{counted(offsets, 'offset')} {'is' if offsets == 1 else 'are'} read again"
-        said.append(f"{counted(len(back), 'partition')} {verb} back, so {read}")
+        goes = f"{counted(len(back), 'partition')} {'goes' if len(back) == 1 else 'go'} back"
+        offsets = counted(sum(at - to for _, at, to in back) if again is None else again, "offset")
+        if again is None:
+            said.append(f"{goes} by {offsets}{' in all' if len(back) > 1 else ''}")
+        else:
+            said.append(f"{goes}, so {offsets} {'is' if again == 1 else 'are'} read again")
     forward = jumps_of([replace(edit, jumps=tuple(jump for jump in edit.jumps if jump.to > jump.at))])
     said.extend(f"{split}: {_jumped(jumps)}" for split, jumps in forward.items())
     said.extend(f"the positions of {scope_text(one)} are forgotten" for one in edit.dropped)

@@ -69,6 +69,8 @@ class Entry:
     held: tuple[Held, ...] = ()
     """The limits around the split that kept the batches from reading all that there was, ascending. It may have been
     at its end all the same, since states do not say where logs end."""
+    edits: tuple[tuple[str, int], ...] = ()
+    """Those of `changes` that commands have made, and when the command was given (ms since 1970)."""
 
     def sentences(self) -> tuple[str, ...]:
         """The changes and the reading, one line each, and what held the batches."""
@@ -97,6 +99,7 @@ class Entry:
                 "leftOut": [list(one) for one in reading.left_out],
             },
             "held": [held_by(one) for one in self.held],
+            "edits": [{"what": what, "atMs": at_ms} for what, at_ms in self.edits],
         }
 
 
@@ -284,7 +287,7 @@ def _go_on(chapters: list[Entry], split: SplitId, batch: _Batch) -> None:
         held = ()
     if not (changes or reading or held):
         return
-    entry = Entry(end, end, changes, reading, held)
+    entry = Entry(end, end, changes, reading, held, batch.step.edited(split))
     joined = _joined(chapters[-1], entry) if chapters else None
     if joined is None:
         chapters.append(entry)

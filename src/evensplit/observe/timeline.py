@@ -40,7 +40,7 @@ class TimelineEvent:
 
     batch: int
     at_ms: int | None
-    """When the batch was planned; None: not known."""
+    """When the batch was planned or, of an edit, when that was made; None: not known."""
     kind: Kind
     text: str
     """The change and its reason, in one line."""
@@ -54,7 +54,7 @@ def of_changes(number: int, at_ms: int | None, found: Changes) -> Iterator[Timel
     """The events of the batch `number`, planned at `at_ms`, causes before effects."""
     for edit in found.edits:
         keys = [jump.split for jump in edit.jumps]
-        yield TimelineEvent(number, at_ms, Kind.EDITED, edit_sentence(edit), len(keys), _clusters(keys))
+        yield TimelineEvent(number, edit.at_ms, Kind.EDITED, edit_sentence(edit), len(keys), _clusters(keys))
     for was, now in found.noticed[: _shown(found.noticed)]:
         yield TimelineEvent(number, at_ms, Kind.RENAMED, rename_sentence(was, now), 0, (now,))
     if left := sorted(now for _, now in found.noticed[_shown(found.noticed) :]):

@@ -72,8 +72,11 @@ def test_a_bucket_that_is_missing_is_told(tmp_path: Path) -> None:
     here, nowhere = ours(tmp_path / "from"), place("s3a://nowhere/orders")
     for name, *more in EDITS:
         assert f"there is no directory {nowhere}" in invoke(name, nowhere, *more, code=1)[1]
-    told = invoke("fork", here, nowhere, "--assume-stopped", "--yes", code=1)[1]
-    assert f"{nowhere}: there is no such bucket; expected one that is there, make it first" in told
+    for yes in ((), ("--yes",)):
+        shown, told = invoke("fork", here, nowhere, "--assume-stopped", *yes, code=1)
+        assert f"{nowhere}: there is no such bucket; expected one that is there, make it first" in told
+        assert "Nothing was written." in shown
+    assert "With --yes" in invoke("fork", here, place("s3a://bucket/not/there/yet"), "--assume-stopped")[0]
 
 
 def test_a_checkpoint_is_migrated_where_it_is_and_to_this_machine(home: Place, tmp_path: Path) -> None:

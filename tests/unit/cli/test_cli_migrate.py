@@ -257,6 +257,7 @@ def test_positions_beside_the_logs(place: Path, kafka: FakeKafka) -> None:
         "begin": 9,
         "end": 12,
         "behind": 3,
+        "lag": 3,
         "lost": 1,
         "problem": "1 offsets are gone unread",
     }

@@ -110,6 +110,8 @@ def test_lag_at_the_servers_of_the_checkpoint(place: Path, monkeypatch: pytest.M
     assert asked["west"].client_id == "me"
     run(place, "--bootstrap-servers", "other:1", "--cluster", "east")
     assert asked["east"].bootstrap_servers == ("other:1",)
+    document = json.loads(run(place, "--lag", "--cluster", "east", "--format", "json")[0])
+    assert [(one["lag"], one["behind"]) for one in document["sources"][0]["partitions"]] == [(7, 7), (0, 0)]
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ def test_without_yes_it_is_shown_and_nothing_is_written(place: Path) -> None:
     assert "Batch 2 is done. The edit becomes batch 3, which the query does first when it starts." in shown
     assert '`evensplit rewind --to {"orders":{"0":12}}`: 1 partition goes back, so 18 offsets are read again.' in shown
     assert shown_rows(shown) == [["default/orders/0", "30", "12", "18"]]
+    assert "partition          next after batch 3   becomes   read again" in shown
     assert "Note: 1 partition stays where it is." in shown
     assert "The sink gets the records of up to 18 offsets a second time" in shown
     assert f"Nothing was written. With --yes, {place} is edited so. Make sure that its query is stopped" in shown
@@ -53,10 +54,10 @@ def test_with_yes_the_query_goes_on_there_and_why_tells_it(place: Path) -> None:
     assert found.replays
     assert batch_ranges(found.batches[-2].ours["0"], found.newest.ours["0"]) == ()
     story, _ = invoke("why", place, "orders/0")
-    assert 'went back from offset 30 to 12: `evensplit rewind --to {"orders":{"0":12}}`' in story
+    assert 'went back from offset 30 to 12: `evensplit rewind --to {"orders":{"0":12}}`, of 20' in story
     assert "Now, after batch 3: next offset 12; with reader 0." in story
     told, _ = invoke("inspect", place)
-    assert "1 partition goes back" in told
+    assert "1 partition goes back by 18 offsets" in told
 
 
 @pytest.mark.usefixtures("kafka")
@@ -94,6 +95,7 @@ def test_a_poison_record_of_a_batch_that_fails(tmp_path: Path) -> None:
     assert "Batch 2 is planned and not done. The edit goes into it; the query does it first when it starts." in shown
     assert "`evensplit skip orders/0:24`: default/orders/0: offset 24 is never read." in shown
     assert shown_rows(shown) == [["default/orders/0", "30", "30", "1"]]
+    assert "next after batch 2" in shown
     assert "Batch 2 was begun and not finished: the sink may have some of its records already." in shown
     found = read_checkpoint(place)
     ranges = batch_ranges(found.batches[-2].ours["0"], found.newest.ours["0"])
@@ -152,7 +154,10 @@ def test_two_sources_of_one_topic_have_to_be_told_apart(tmp_path: Path, kafka: F
     for source in ("0", "1"):
         put(place / "sources" / source / "0", b"\0v1\n{}")
     _, told = invoke("skip", place, "orders/0:40", code=1)
-    assert "orders/0 is read by sources 0, 1 of the query; expected --source with one of them" in told
+    assert (
+        "orders/0 is read by sources 0 (next offset 30), 1 (next offset 30) of the query; expected --source with"
+        in told
+    )
     shown, _ = invoke("rewind", place, "--to", "batch:1")
     assert shown.count("The logs were not asked") == 1, "both sources have that note"
     invoke("skip", place, "orders/0:40", "--source", "1", "--yes")
@@ -168,6 +173,8 @@ def test_what_one_source_has_is_dropped_and_the_others_stay(tmp_path: Path) -> N
     assert [row.split()[0] for row in shown.splitlines() if row.strip().startswith(("east/", "west/"))] == [
         "west/orders/0"
     ]
+    assert "Source 1 of the query, west/orders: `evensplit rewind" in shown
+    assert "Source 1 of the query, west/orders\n" in invoke("inspect", place)[0]
     invoke("rename-cluster", place, "east", "north", "--yes", "--assume-stopped")
     assert "there is no south in the checkpoint" in invoke("drop", place, "south", code=1)[1]
     _, told = invoke("drop", place, "nort", code=1)
@@ -262,7 +269,7 @@ def test_undo(place: Path) -> None:
     edited = contents(place)
     shown, _ = invoke("undo", place)
     assert "The last edit: `evensplit rewind --to batch:1`, of 20" in shown
-    assert "the sink may have batch 3 by now" in shown
+    assert "The sink may have records of batch 3 then, as the edit has made it" in shown
     assert "Nothing was written. With --yes --assume-stopped, it is taken back." in shown
     assert "batch 3 is planned and not done" in invoke("undo", place, "--yes", code=1)[1]
     assert contents(place) == edited

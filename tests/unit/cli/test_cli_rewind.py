@@ -13,7 +13,7 @@ import click
 import pytest
 
 from evensplit.checkpoint.checkpoint import read_checkpoint
-from evensplit.cli.repair import carry_out
+from evensplit.cli.repair.edit import outcome
 from evensplit.cli.repair.where import EXPECTED, parse_where
 from evensplit.core.batch.plan import batch_ranges
 from evensplit.core.model import SplitId
@@ -22,7 +22,7 @@ from evensplit.errors import ClusterUnreachable
 from evensplit.testing.fake_kafka import FakeKafka
 from tests.support.checkpoints import age, checkpoint, contents, put
 from tests.support.commands import invoke
-from tests.support.edited import BEGUN_MS, HOUR_MS, lines, ours, positions, shown_rows, states
+from tests.support.edited import BEGUN_MS, HOUR_MS, do, lines, ours, positions, shown_rows, states
 
 
 def document(*arguments: object) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def test_an_age_is_counted_back_from_now(place: Path, kafka: FakeKafka, monkeypa
     _, told = invoke("rewind", place, "--to", str(BEGUN_MS + 35 * HOUR_MS), code=1)
     assert "default/orders/0 has its first record since then at offset 35: its log ends at offset 40, and 30 is" in told
     now_s = (BEGUN_MS + 30 * HOUR_MS) / 1000
-    monkeypatch.setattr(carry_out, "time", SimpleNamespace(time=lambda: now_s))
+    monkeypatch.setattr(outcome, "time", SimpleNamespace(time=lambda: now_s))
     invoke("rewind", place, "--to", "2h", "--yes", "--assume-stopped")
     assert positions(place) == {"default/orders/0": 28, "default/orders/1": 25}
 
@@ -127,7 +127,7 @@ def test_figures_hold_for_all_that_was_delivered_whatever_was_edited_before(plac
     for at, again in ((20, "10"), (12, "18")):
         shown, _ = invoke("rewind", place, "--to", to(at), "--yes", "--assume-stopped")
         assert figures(shown) == ([again], [(again, ""), ("", again)])
-    done(place, 3)
+    do(place, 3)
     # The batch of these edits is done, and nothing has been read again yet.
     shown, _ = invoke("rewind", place, "--to", to(5))
     assert figures(shown) == (["25"], [("25", ""), ("", "25")])
@@ -142,60 +142,6 @@ def test_what_was_left_out_is_read_for_the_first_time(place: Path, kafka: FakeKa
     assert figures(shown) == (["10"], [("10", ""), ("", "10")])
     shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":12}}')
     assert figures(shown) == (["18"], [("18", ""), ("", "18")])
-
-
-def done(place: Path, number: int) -> None:
-    """The query has done its batch, a while ago."""
-    put(place / "commits" / str(number), b'v1\n{"nextBatchWatermarkMs":0}')
-    age(place)
-
-
-def test_what_was_skipped_and_is_read_now_is_said(place: Path, kafka: FakeKafka) -> None:
-    invoke("skip", place, "orders/0:32-35", "--yes")
-    for at, said in ((20, "offsets 32 to 35 were"), (34, "offsets 34 to 35 were"), (35, "offset 35 was")):
-        shown, _ = invoke("rewind", place, "--to", f'{{"orders":{{"0":{at}}}}}')
-        note = f"Note: default/orders/0: {said} left out by `evensplit skip orders/0:32-35`, and will be read now."
-        assert note in " ".join(shown.split())
-
-
-def test_what_was_skipped_in_a_batch_that_is_done_can_be_skipped_again(place: Path, kafka: FakeKafka) -> None:
-    invoke("skip", place, "orders/0:32-35", "--yes")
-    done(place, 3)
-    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":20}}', "--yes")
-    told = " ".join(shown.split())
-    assert "offsets 32 to 35 were left out by `evensplit skip orders/0:32-35`, and will be read now." in told
-    assert (
-        "Start the query; when it has come to what was left out, and not before, stop it and say `evensplit skip "
-        f"{place} default/orders/0:32-35`."
-    ) in told
-    again = ("skip", place, "default/orders/0:32-35")
-    assert "would have to read what is unread before offset 32" in invoke(*again, code=1)[1]
-    done(place, 4)
-    invoke(*again)
-    invoke("undo", place, code=1)
-
-
-def test_what_was_skipped_right_at_the_place_can_be_skipped_at_once(place: Path, kafka: FakeKafka) -> None:
-    invoke("skip", place, "orders/0:32-35", "--yes")
-    done(place, 3)
-    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":32}}', "--yes")
-    command = f"evensplit skip {place} default/orders/0:32-35 --yes --assume-stopped"
-    told = f"When this edit is written, and before the query is started, `{command}` leaves"
-    assert told in " ".join(shown.split())
-    invoke(*command.split()[1:])
-    assert positions(place)["default/orders/0"] == 36
-
-
-def test_what_has_been_read_since_it_was_skipped_is_nothing_to_point_out(place: Path, kafka: FakeKafka) -> None:
-    invoke("skip", place, "orders/0:30-31", "--yes")
-    done(place, 3)
-    invoke("rewind", place, "--to", '{"orders":{"0":30}}', "--yes")
-    done(place, 4)
-    invoke("skip", place, "orders/0:36", "--yes")
-    done(place, 5)
-    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":20}}')
-    assert "orders/0:30-31" not in shown
-    assert figures(shown)[0] == ["16"]
 
 
 def test_what_a_batch_reads_that_is_not_done_is_counted_with_what_is_read_again(tmp_path: Path) -> None:
@@ -324,13 +270,3 @@ def test_many_partitions_have_a_row_for_each_topic(tmp_path: Path) -> None:
     assert [row.split()[:4] for row in shown.splitlines() if row.strip().startswith("default/orders")] == [
         ["default/orders:", "59", "partitions", "7,670"]
     ]
-
-
-def test_what_was_skipped_after_it_had_been_read_once_is_named_and_named_once(place: Path, kafka: FakeKafka) -> None:
-    """New code may fail at what the old one had read."""
-    for _ in range(2):
-        invoke("rewind", place, "--to", '{"orders":{"0":24}}', "--yes", "--assume-stopped")
-        invoke("skip", place, "orders/0:24-25", "--yes", "--assume-stopped")
-    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":20}}')
-    note = "default/orders/0: offsets 24 to 25 were left out by `evensplit skip orders/0:24-25`, and will be read now."
-    assert " ".join(shown.split()).count(note) == 1

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evensplit.cli.repair import carry_out
+from evensplit.cli.repair.edit import outcome
 from evensplit.testing.fake_kafka import FakeKafka
 from evensplit.times import time_of
 from tests.support.checkpoints import age, checkpoint, put
@@ -54,7 +54,7 @@ def test_a_time_at_which_batches_were_planned(
 ) -> None:
     planned(place, *PLANNED_MS)
     now_ms = PLANNED_MS[2] + 600_000
-    monkeypatch.setattr(carry_out, "time", SimpleNamespace(time=lambda: now_ms / 1000))
+    monkeypatch.setattr(outcome, "time", SimpleNamespace(time=lambda: now_ms / 1000))
     shown, _ = invoke("rewind", place, "--to", to, "--yes", "--assume-stopped")
     at = f"{time_of(PLANNED_MS[number])} UTC"
     assert f"the first batch that was planned since then is batch {number}, of {at}." in " ".join(shown.split())

@@ -320,7 +320,7 @@ def test_nonsense_in_edits_is_damage(wrong: object) -> None:
 
 def test_the_last_line_of_the_log() -> None:
     found = changes(END, rewind(DONE, {A: 150, C: 3}, TOLD))
-    assert found.sentences() == ("`evensplit rewind --to 2h`: 2 partitions go back, so 56 offsets are read again",)
+    assert found.sentences() == ("`evensplit rewind --to 2h`: 2 partitions go back by 56 offsets in all",)
     assert re.match("went back from offset 200 to 150", happened(A, END, rewind(DONE, {A: 150}, TOLD))[0])
 
 

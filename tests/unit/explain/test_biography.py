@@ -169,6 +169,7 @@ def test_as_json() -> None:
                 "changes": ["was discovered", "starts at 5", "was given to reader 0"],
                 "reading": None,
                 "held": [],
+                "edits": [],
             },
             {
                 "firstBatch": 1,
@@ -178,6 +179,7 @@ def test_as_json() -> None:
                 "changes": [],
                 "reading": {"readers": [0], "start": 5, "end": 8, "insteadOf": None, "leftOut": []},
                 "held": [],
+                "edits": [],
             },
         ],
         "now": {

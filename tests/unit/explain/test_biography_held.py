@@ -64,6 +64,7 @@ def test_batches_that_read_nothing_of_it_are_one_chapter_with_what_held_them() -
         "changes": [],
         "reading": None,
         "held": ["alignment, which waits for eu/clicks/1", "alignment, which waits for eu/orders/0"],
+        "edits": [],
     }
 
 

@@ -33,7 +33,8 @@ CRATES = sorted((ROOT / "native").glob("*/src"))
 # What decides by its arguments alone. Anything else that the core wants to import has to be weighed first.
 PURE_MODULES = {
     "__future__", "abc", "base64", "bisect", "collections", "dataclasses", "difflib", "enum", "fractions", "functools",
-    "hashlib", "heapq", "html", "itertools", "json", "math", "numpy", "operator", "re", "types", "typing", "zlib",
+    "hashlib", "heapq", "html", "itertools", "json", "math", "numpy", "operator", "re", "shlex", "types", "typing",
+    "zlib",
 }  # fmt: skip
 PURE_ROOMS = ("evensplit.core", "evensplit.explain", "evensplit.errors")
 # Draws the numbers that it is given. Methods load it when they are called; nothing else in the core does (ADR 21).

@@ -53,7 +53,7 @@ def problems_elsewhere(target: RemotePath) -> list[str]:
     there = RemoteEntry(target)
     there.check_writable()
     if not there.is_there():
-        return []
+        return [] if there.has_bucket() else [_no_bucket(target)]
     newest = _newest(list(there.files()))
     try:
         is_incomplete = newest is not None and read_bytes(target / newest).startswith(INCOMPLETE)
@@ -65,6 +65,10 @@ def problems_elsewhere(target: RemotePath) -> list[str]:
             "interrupted, remove it"
         ]
     return [f"{target} is there already; expected a place where nothing is"]
+
+
+def _no_bucket(target: RemotePath) -> str:
+    return f"{target}: there is no such bucket; expected one that is there, make it first"
 
 
 def _write_renamed(
@@ -114,9 +118,7 @@ def _write_marked(
         raise CheckpointError(f"{marker} is there by now: {target} is being written by another process") from error
     except FileNotFoundError as error:
         # Object stores make directories by themselves, and no bucket.
-        raise CheckpointError(
-            f"{target}: there is no such bucket; expected one that is there, make it first"
-        ) from error
+        raise CheckpointError(_no_bucket(target)) from error
     try:
         rest = {path: data for path, data in anew.items() if path != newest}
         fill(source, target, [path for path in kept if path != newest], rest, told)

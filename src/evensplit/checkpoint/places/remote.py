@@ -139,9 +139,7 @@ class RemoteEntry:
         One listing on object stores.
         """
         try:
-            with said_of(self.path):
-                self.fs.invalidate_cache()
-                found = self.fs.find(self.at, detail=True)
+            found = self._found()
         except FileNotFoundError:
             # There is not even such a bucket.
             return {}
@@ -151,6 +149,24 @@ class RemoteEntry:
             for name, info in found.items()
             if name.startswith(below) and not name.endswith("/") and info["type"] != "directory"
         }
+
+    def has_bucket(self) -> bool:
+        """Whether there is a bucket for it; True as well where directories are made with the files in them, and on
+        Azure, whose listings do not tell a container that is empty from none."""
+        if self.writes is not Writes.PUT:
+            return True
+        try:
+            self._found()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _found(self) -> Mapping[str, Any]:
+        """All that is below it, as fsspec finds it. S3 and GCS raise FileNotFoundError if there is no bucket."""
+        with said_of(self.path):
+            self.fs.invalidate_cache()
+            found: Mapping[str, Any] = self.fs.find(self.at, detail=True)
+            return found
 
     def _listed(self) -> Mapping[str, str]:
         """Name -> type of each that is in it. Azure names a directory twice if a blob stands for it."""

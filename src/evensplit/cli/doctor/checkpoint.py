@@ -19,7 +19,7 @@ from evensplit.cli.doctor.findings import Doubt, Finding, Status, Step, Wrong, t
 from evensplit.cli.doctor.packages import pyspark_here
 from evensplit.core.state.codec import VERSION
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import counted
+from evensplit.core.text import command_line, counted
 from evensplit.errors import CheckpointCorrupt, CheckpointError, CheckpointVersionUnknown
 
 WHERE = "checkpoint"
@@ -118,8 +118,8 @@ class CheckpointLook:
         raise Doubt(
             f"it is of a query with Spark's own Kafka source, at {batch}: {counted(len(sources), 'source')} of that",
             f"with one cluster in the options, let it finish its batch and change the source to evensplit; otherwise, "
-            f"and to look at it first, `evensplit migrate {self._path} NEW` makes a checkpoint that this source goes "
-            "on from",
+            f"and to look at it first, `{command_line('migrate', self._path, 'NEW')}` makes a checkpoint that this "
+            "source goes on from",
         ) from error
 
     def _newest(self) -> str:

@@ -14,7 +14,7 @@ from evensplit.cli.live.next_batch import Observation, clusters_named, observe
 from evensplit.core.loss_text import verdict
 from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import BatchOpened, BatchPlanned, Event, ParallelismChanged, ReaderRegistered
-from evensplit.core.model import SplitId, Topics, matches
+from evensplit.core.model import SplitId, Topics, matches, topic_names
 from evensplit.core.state.settings import Settings
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import counted, some
@@ -167,7 +167,7 @@ class StartLook:
                 new.extend(f"{cluster.id}/{name}" for name in cluster.subscription.names if name not in there)
         parts: list[str] = []
         if gone:
-            names = list(dict.fromkeys(f"{key.cluster}/{key.topic}" for key in gone))
+            names = topic_names(gone)
             parts.append(
                 f"{counted(len(gone), 'partition')} of {some(names, SHOWN_MAX)} would not be subscribed any more: "
                 f"retained, {self._retained()}"
@@ -264,7 +264,7 @@ def _partitions(found: Changes, seen: Observation) -> str:
         for was, now in found.renamed
     ]
     if found.discoveries:
-        names = list(dict.fromkeys(f"{one.split.cluster}/{one.split.topic}" for one in found.discoveries))
+        names = topic_names(one.split for one in found.discoveries)
         behind = sum(seen.latest.get(one.split, one.start or 0) - (one.start or 0) for one in found.discoveries)
         starts = [f"{one.split} from {one.start}" for one in found.discoveries if one.start is not None]
         parts.append(

@@ -16,7 +16,7 @@ from evensplit.checkpoint.history import CheckpointHistory, read_history
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.history.decided import asking_ledger, decisions_table, plain_decision, read_decisions
 from evensplit.cli.live.connection_options import check_source
-from evensplit.cli.usage import PLACE, batches_bar, batches_option, cell, ending, form_option, new_console
+from evensplit.cli.usage import PLACE, batches_bar, batches_option, cell, ending, form_option, new_console, source_title
 from evensplit.core.model import Cluster, Lifecycle, Readable, Topic
 from evensplit.core.state.settings import Settings
 from evensplit.core.text import counted, plain
@@ -93,7 +93,7 @@ def _page(kept: CheckpointHistory, views: dict[str, View], *, splits: bool) -> G
     ]
     for name, view in views.items():
         if len(kept.views) > 1:
-            parts.append(Text(f"\nSource {plain(name)} of the query", "bold"))
+            parts.append(Text(f"\n{source_title(name, view.last.end.splits)}", "bold"))
         parts.extend((_clusters(view), *_topics(view), _readers(view)))
         if splits:
             parts.append(_splits(view))
@@ -228,7 +228,7 @@ def _named(readable: Readable) -> str:
 def _changes(view: View) -> list[Any]:
     if not view.happenings:
         return []
-    table = _table("#batch", "planned (UTC)", "what happened", title="Last changes")
+    table = _table("#batch", "time (UTC)", "what happened", title="Last changes")
     for one in view.happenings[-CHANGES_MAX:]:
         table.add_row(cell(one.batch), cell(time_of(one.at_ms)), cell(f"{one.kind}: {one.text}"))
     left = len(view.happenings) - CHANGES_MAX

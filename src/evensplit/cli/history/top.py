@@ -31,7 +31,7 @@ from evensplit.cli.history.inspect import how_far
 from evensplit.cli.history.top_folder import show_folder
 from evensplit.cli.live.connection_options import asked_cluster, check_asked, check_source, reaching
 from evensplit.cli.live.lags import Aim, LogEnds, lag_by_cluster
-from evensplit.cli.usage import PLACE, batches_bar, cell, end_with, ending, form_option, new_console
+from evensplit.cli.usage import PLACE, batches_bar, cell, end_with, ending, form_option, new_console, source_title
 from evensplit.core.model import Lifecycle
 from evensplit.core.text import plain
 from evensplit.errors import CheckpointError
@@ -235,7 +235,7 @@ def _page(now: _Now, height: int | None = None) -> Group:
     parts: list[Any] = [head.append(f"batch {kept.last:,}{ago}, {done}   {time_of(now.at_ms)} UTC", "")]
     for name, view in now.views.items():
         if len(kept.views) > 1:
-            parts.append(Text(f"Source {plain(name)} of the query", "bold"))
+            parts.append(Text(source_title(name, view.last.end.splits), "bold"))
         seen = now.ends.with_ends(name, view)
         splits = list(seen.splits())
         tables = (_clusters(now, name, view, splits, rows), _readers(view, rows), _slowest(now, splits, rows))

@@ -148,7 +148,9 @@ def _row(chapter: Entry) -> tuple[str, str, str]:
     times = (
         time_of(first.planned_ms) if first is last else f"{time_of(first.planned_ms)} to\n{time_of(last.planned_ms)}"
     )
-    return batches, times, "\n".join(map(plain, chapter.sentences()))
+    edited = dict(chapter.edits)
+    said = [f"{one}, of {time_of(edited[one])} UTC" if one in edited else one for one in chapter.sentences()]
+    return batches, times, "\n".join(map(plain, said))
 
 
 def _plain(checkpoint: Place, log: OffsetLog, found: Sequence[tuple[str, SplitHistory]]) -> dict[str, object]:

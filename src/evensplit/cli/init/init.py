@@ -18,6 +18,7 @@ from evensplit.cli.init.job import Answers, Job
 from evensplit.cli.init.job_code import code_of
 from evensplit.cli.init.questions import ask
 from evensplit.cli.usage import ending, form_option, wrong_options
+from evensplit.core.text import command_line
 
 FILE = "job.py"
 _ASKED = ("kafka.", "subscribe", "assign", "metadata")
@@ -132,7 +133,7 @@ def again(directory: Path, given: Answers) -> str:
             said += [f"--{name.replace('_', '-')}", value]
     said += [part for one in given.clusters for part in ("--cluster", one)]
     said += [part for one in given.options for part in ("--option", one)]
-    return shlex.join(["evensplit", "init", str(directory), *(["--local"] if given.local else []), *said])
+    return command_line("init", directory, *(["--local"] if given.local else []), *said)
 
 
 def check(job: Job) -> str:
@@ -141,7 +142,7 @@ def check(job: Job) -> str:
     if job.clusters:
         asked["clusters"] = clusters_json(job.clusters)
     said = [part for name, value in asked.items() for part in ("-o", f"{name}={value}")]
-    return shlex.join(["evensplit", "doctor", *said])
+    return command_line("doctor", *said)
 
 
 def _is_enough(given: Answers) -> bool:

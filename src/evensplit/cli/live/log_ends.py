@@ -43,7 +43,7 @@ class LogPosition:
     """Whether the cluster has such a partition; None: it was not asked."""
 
     @property
-    def behind(self) -> int | None:
+    def lag(self) -> int | None:
         """How many offsets are still to be read; None: not known."""
         if self.begin is None or self.end is None:
             return None
@@ -73,7 +73,9 @@ class LogPosition:
             "position": self.position,
             "begin": self.begin,
             "end": self.end,
-            "behind": self.behind,
+            "lag": self.lag,
+            # Its former name, until the next major version.
+            "behind": self.lag,
             "lost": self.lost,
             "problem": self.problem,
         }
@@ -151,11 +153,11 @@ def positions_table(logs: Sequence[LogPosition]) -> Table:
         by_topic.setdefault(one.topic, []).append(one)
     for topic, ones in by_topic.items():
         if not detailed:
-            known = [one.behind for one in ones if one.behind is not None]
+            known = [one.lag for one in ones if one.lag is not None]
             middle: tuple[str | Text, ...] = ("", "", "", cell(sum(known) if known else None)) if asked else ("",)
             table.add_row(topic, f"{len(ones):,} in all", *middle, "")
         for one in ones:
             if detailed or one.problem:
-                numbers = (one.position, one.begin, one.end, one.behind) if asked else (one.position,)
+                numbers = (one.position, one.begin, one.end, one.lag) if asked else (one.position,)
                 table.add_row(topic, str(one.partition), *map(cell, numbers), Text(one.problem, "red"))
     return table

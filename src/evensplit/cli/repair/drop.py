@@ -5,7 +5,10 @@ from __future__ import annotations
 import click
 
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import begin, checkpoint_argument, editing, finish, in_those, newest_states
+from evensplit.cli.repair.edit.finish import finish
+from evensplit.cli.repair.edit.making import in_those, newest_states
+from evensplit.cli.repair.edit.options import checkpoint_argument, editing
+from evensplit.cli.repair.edit.outcome import begin
 from evensplit.cli.repair.scope import SCOPE_METAVAR, Scope, meant, parse_scope
 from evensplit.cli.usage import ending
 from evensplit.core.repair.edit import drop, is_known

@@ -12,7 +12,11 @@ from evensplit.checkpoint.copies.checkpoint_copy import copy_checkpoint, left_ov
 from evensplit.checkpoint.edits import batch_number, record_of_copy
 from evensplit.checkpoint.history import query_id_of
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import STOPPED, Outcome, begin, checkpoint_argument, conclude, make_edit, writing
+from evensplit.cli.repair.edit.finish import conclude
+from evensplit.cli.repair.edit.hindrances import STOPPED
+from evensplit.cli.repair.edit.making import make_edit
+from evensplit.cli.repair.edit.options import checkpoint_argument, writing
+from evensplit.cli.repair.edit.outcome import Outcome, begin
 from evensplit.cli.usage import PLACE, ending, progress_bar
 from evensplit.core.repair.edit import note
 from evensplit.core.state.edits import SAME_QUERY

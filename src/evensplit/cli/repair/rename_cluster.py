@@ -7,7 +7,10 @@ from collections.abc import Sequence
 import click
 
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import begin, checkpoint_argument, editing, finish, in_those
+from evensplit.cli.repair.edit.finish import finish
+from evensplit.cli.repair.edit.making import in_those
+from evensplit.cli.repair.edit.options import checkpoint_argument, editing
+from evensplit.cli.repair.edit.outcome import begin
 from evensplit.cli.usage import ending
 from evensplit.core.repair.edit import OpenBatch, rename_cluster
 from evensplit.core.state.state import EnumeratorState

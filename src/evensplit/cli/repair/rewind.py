@@ -12,15 +12,10 @@ from evensplit.checkpoint.stands import Stand
 from evensplit.cli.live.connection_options import check_whose, kafka_options, reaching, said_of, servers_of
 from evensplit.cli.live.known_logs import ask_known
 from evensplit.cli.live.log_ends import connected, settings_of
-from evensplit.cli.repair.carry_out import (
-    Outcome,
-    begin,
-    checkpoint_argument,
-    editing,
-    finish,
-    make_edit,
-    newest_states,
-)
+from evensplit.cli.repair.edit.finish import finish
+from evensplit.cli.repair.edit.making import make_edit, newest_states
+from evensplit.cli.repair.edit.options import checkpoint_argument, editing
+from evensplit.cli.repair.edit.outcome import Outcome, begin
 from evensplit.cli.repair.scope import SCOPE_METAVAR, Scope, meant, parse_scopes
 from evensplit.cli.repair.where import (
     PLANNED,
@@ -35,7 +30,7 @@ from evensplit.cli.repair.where import (
     targets_of_offsets,
 )
 from evensplit.cli.usage import ending
-from evensplit.core.model import Readable, SplitId, scopes
+from evensplit.core.model import Readable, SplitId, scopes, topic_names
 from evensplit.core.repair.edit import OpenBatch, rewind
 from evensplit.core.repair.places import rewindable, targets_of_batch, targets_since, within
 from evensplit.core.state.offset_strategies import Ago, AtTime
@@ -161,8 +156,8 @@ def _meant(only: Sequence[Scope], states: Sequence[EnumeratorState]) -> list[Rea
     read = {scope for key in there for scope in scopes(key)}
     empty = [str(scope) for scope, one in zip(only, these, strict=True) if one not in read]
     if empty:
-        topics = list(dict.fromkeys(f"{key.cluster}/{key.topic}" for key in there))
-        raise EditRefused(f"--only names {', '.join(empty)}, of which the query reads nothing; it reads {some(topics)}")
+        reads = some(topic_names(there))
+        raise EditRefused(f"--only names {', '.join(empty)}, of which the query reads nothing; it reads {reads}")
     return these
 
 

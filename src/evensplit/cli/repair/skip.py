@@ -11,19 +11,14 @@ import click
 from evensplit.checkpoint.edits import lines_of
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import LOGIN, kafka_options, reaching, said_of
-from evensplit.cli.repair.carry_out import (
-    Outcome,
-    begin,
-    checkpoint_argument,
-    editing,
-    finish,
-    make_edit,
-    newest_states,
-)
+from evensplit.cli.repair.edit.finish import finish
+from evensplit.cli.repair.edit.making import make_edit, newest_states
+from evensplit.cli.repair.edit.options import checkpoint_argument, editing
+from evensplit.cli.repair.edit.outcome import Outcome, begin
 from evensplit.cli.repair.scope import Scope, meant, parse_partition
 from evensplit.cli.repair.skipped_logs import Log, ask, notes_on
 from evensplit.cli.usage import ending
-from evensplit.core.model import Range, Split, SplitId
+from evensplit.core.model import Range, Split, SplitId, topic_names
 from evensplit.core.repair.edit import OpenBatch, skip
 from evensplit.core.repair.places import check_in_log, firsts_unread, unread
 from evensplit.core.state.state import EnumeratorState
@@ -147,12 +142,13 @@ def _by_source(sources: Mapping[str, EnumeratorState], asked: Sequence[_Asked]) 
     found: dict[str, list[_Part]] = {}
     for one, key in zip(asked, meant([one.scope for one in asked], [*sources.values()]), strict=True):
         there = [source for source, state in sources.items() if key in state.splits]
-        if len(there) > 1:
+        if len(there) > 1 and isinstance(key, SplitId):
+            at = [f"{source} (next offset {sources[source].splits[key].position or 0})" for source in there]
             raise EditRefused(
-                f"{one.scope} is read by sources {', '.join(there)} of the query; expected --source with one of them"
+                f"{one.scope} is read by sources {some(at)} of the query; expected --source with one of them"
             )
         if not there or not isinstance(key, SplitId):
-            known = sorted({f"{key.cluster}/{key.topic}" for state in sources.values() for key in state.splits})
+            known = sorted(topic_names(key for state in sources.values() for key in state.splits))
             raise EditRefused(
                 f"there is no partition {one.scope} in the checkpoint; it has partitions of {some(known) or 'nothing'}"
             )

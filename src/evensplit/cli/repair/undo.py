@@ -11,8 +11,10 @@ from evensplit.checkpoint.checkpoint import read_checkpoint
 from evensplit.checkpoint.edits import last_edit, undo_edit
 from evensplit.checkpoint.look import look
 from evensplit.checkpoint.places.place import Place
-from evensplit.cli.repair.carry_out import checkpoint_argument, hindrances, not_written, refuse, writing
+from evensplit.cli.repair.edit.hindrances import hindrances, not_written, refuse
+from evensplit.cli.repair.edit.options import checkpoint_argument, writing
 from evensplit.cli.usage import ending
+from evensplit.core.repair.records import Record
 from evensplit.core.text import plain
 from evensplit.times import time_of
 
@@ -37,7 +39,7 @@ def undo(checkpoint: Place, yes: bool, assume_stopped: bool, form: str) -> None:
     seen = look(checkpoint)
     found = read_checkpoint(checkpoint)
     record = last_edit(found)
-    obstacles: list[str] = []
+    notes, obstacles = _notes(record), list[str]()
     if not assume_stopped:
         now_ms = round(time.time() * 1000)
         obstacles = hindrances(found, seen, now_ms, edited=True, replaced=record.batch, yes=yes)
@@ -52,15 +54,25 @@ def undo(checkpoint: Place, yes: bool, assume_stopped: bool, form: str) -> None:
             "batch": record.batch,
             "written": written,
             "obstacles": obstacles,
+            "notes": notes,
         }
         click.echo(json.dumps(document, indent=1))
     else:
         click.echo(plain(f"The last edit: `{record.line}`, of {time_of(record.at_ms)} UTC, in batch {record.batch}."))
-        if record.before is None:
-            click.echo(
-                f"Note: if a query was started on it since and was killed, the sink may have batch {record.batch} by "
-                "now, and a sink that knows batches by their numbers would leave out the next one of that number. Then "
-                "let the query run instead, and rewind."
-            )
+        for note in notes:
+            click.echo(plain(f"Note: {note}."))
         click.echo("Taken back." if written else not_written("it is taken back.", obstacles, record.batch))
     refuse(obstacles)
+
+
+def _notes(record: Record) -> list[str]:
+    """What one should know where the batch reads something else without the edit `record`."""
+    if record.before is not None and record.said[0] not in ("skip", "drop"):
+        return []
+    number = record.batch
+    return [
+        f"A query that was started since, and was killed in batch {number}, leaves no sign of that here. The sink may "
+        f"have records of batch {number} then, as the edit has made it, and one that knows batches by their numbers "
+        "would take none of what that batch reads without the edit: these records would be missing. If that may be, "
+        f"do not take the edit back: let the query do batch {number}, and stop it; this command then says what helps"
+    ]

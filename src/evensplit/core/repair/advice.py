@@ -12,7 +12,7 @@ from evensplit.core.repair.places import left_out, not_read_again
 from evensplit.core.repair.records import Record
 from evensplit.core.state.edits import Jump
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import skip_text
+from evensplit.core.text import command_line, skip_text
 
 _REWIND = "rewind"
 
@@ -85,7 +85,7 @@ def _on_last(path: object, record: Record, sources: Sequence[Edited]) -> Iterato
             "offset"
         )
     elif command == "rename-cluster":
-        yield f"`evensplit rename-cluster {path} {' '.join(reversed(said))}` gives the cluster its former id"
+        yield f"`{command_line(command, path, *reversed(said))}` gives the cluster its former id"
 
 
 def _skips(path: object, record: Record, sources: Iterable[Edited]) -> Iterator[str]:
@@ -94,8 +94,7 @@ def _skips(path: object, record: Record, sources: Iterable[Edited]) -> Iterator[
     for source in sources:
         parts = not_read_again(source.jumps(record), source.ends, source.batch)
         if parts:
-            ranges = [skip_text(*part) for part in parts]
-            yield f"`evensplit skip {path} {' '.join((*ranges, *source.chosen))}`"
+            yield f"`{command_line(SKIP, path, *(skip_text(*part) for part in parts), *source.chosen)}`"
 
 
 def _rewinds(path: object, record: Record, sources: Iterable[Edited]) -> Iterator[str]:
@@ -107,7 +106,5 @@ def _rewinds(path: object, record: Record, sources: Iterable[Edited]) -> Iterato
             topics = found if len(end.clusters) == 1 else found.setdefault(key.cluster, {})
             topics.setdefault(key.topic, {})[str(key.partition)] = at
         if found:
-            # The id of a cluster may have the quote of the shell.
-            offsets = json.dumps(found, separators=(",", ":")).replace("'", "\\u0027")
-            more = "".join(f" {chosen}" for chosen in source.chosen)
-            yield f"`evensplit rewind {path} --to '{offsets}'{more}`"
+            offsets = json.dumps(found, separators=(",", ":"))
+            yield f"`{command_line(_REWIND, path, '--to', offsets, *source.chosen)}`"

@@ -17,7 +17,18 @@ from evensplit.core.batch.plan import batch_ranges, beginnings, offsets_by_split
 from evensplit.core.machine.enumerator import step
 from evensplit.core.machine.events import BatchOpened, BatchPlanned
 from evensplit.core.machine.transaction import Transaction
-from evensplit.core.model import Cluster, Range, Readable, Split, SplitId, Topic, held_called, scopes, split_called
+from evensplit.core.model import (
+    Cluster,
+    Range,
+    Readable,
+    Split,
+    SplitId,
+    Topic,
+    held_called,
+    scopes,
+    split_called,
+    topic_names,
+)
 from evensplit.core.state.edits import Edit, Jump, former_names, readable_called, scope_text
 from evensplit.core.state.state import EnumeratorState, Session, edits_between
 from evensplit.core.state.validation import COUNT_MAX
@@ -325,9 +336,9 @@ def _instead(state: EnumeratorState, scope: Readable, *, topics: bool = False) -
     if isinstance(scope, Cluster):
         there = list(state.clusters)
         if topics:
-            there += dict.fromkeys(f"{key.cluster}/{key.topic}" for key in state.splits)
+            there += topic_names(state.splits)
     elif isinstance(scope, Topic):
-        there = list(dict.fromkeys(f"{key.cluster}/{key.topic}" for key in state.splits))
+        there = topic_names(state.splits)
     else:
         there = [str(key) for key in state.splits if key[:2] == scope[:2]] or [str(key) for key in state.splits]
     question = meant(scope_text(scope), there)

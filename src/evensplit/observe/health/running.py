@@ -145,7 +145,7 @@ def _not_done(view: View, passed_ms: int | None) -> Iterator[Advice]:
         )
     elif edits:
         said = "; ".join(edit_sentence(one) for one in edits)
-        back = "" if edits[-1].command == "fork" else ", or take the edit back with `evensplit undo`"
+        back = "" if edits[-1].command == "fork" else ", or take the edit back with `evensplit undo CHECKPOINT`"
         yield Advice(
             Rule.EDITED,
             f"Batch {view.last.number:,} is edited, and not done yet. {said}. Start the query, which does it first"

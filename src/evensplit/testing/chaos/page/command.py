@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from evensplit.core.text import command_line
 from evensplit.testing.chaos.history.events import RunBegan
 from evensplit.testing.chaos.plan import Plan
 
@@ -12,7 +13,7 @@ from evensplit.testing.chaos.plan import Plan
 def command_of(began: RunBegan, directory: Path) -> str:
     """Format the command with the same faults, by the seed or by the schedule that is kept in `directory`."""
     plain = Plan(directory=directory, seed=began.seed)
-    parts = ["evensplit", "chaos", "--minutes", f"{began.minutes:g}", "--seed", f"{began.seed}"]
+    parts = ["--minutes", f"{began.minutes:g}", "--seed", f"{began.seed}"]
     parts += ["--spark", began.spark]
     if began.repeats:
         parts += ["--schedule", str(directory / "schedule.json")]
@@ -27,4 +28,4 @@ def command_of(began: RunBegan, directory: Path) -> str:
     if began.records_per_s != plain.records_per_s:
         parts += ["--rate", f"{began.records_per_s:g}"]
     parts += [part for name, value in began.options.items() for part in ("--option", f"{name}={value}")]
-    return shlex.join(parts)
+    return command_line("chaos", *parts)

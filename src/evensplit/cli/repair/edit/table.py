@@ -14,11 +14,14 @@ ROWS_MAX = 40
 """With more partitions than this, the table has a row for each topic."""
 
 
-def table(found: tuple[Consequence, ...]) -> Table:
-    """A row for each partition or, where there are many, for each topic, without the columns in which nothing is."""
+def table(found: tuple[Consequence, ...], batch: int) -> Table:
+    """A row for each partition or, where there are many, for each topic, without the columns in which nothing is.
+
+    `batch`: the one that the edit goes into. Where it is planned, the query is not as far as its end yet.
+    """
     made = Table(box=SIMPLE)
     made.add_column("partition", overflow="fold")
-    columns = ("next offset", "becomes", "read again", "never read", "read now")
+    columns = (f"next after batch {batch}", "becomes", "read again", "never read", "read now")
     shown = [True, True, *(any(getattr(one, name) for one in found) for name in ("again", "never", "now"))]
     for name, is_shown in zip(columns, shown, strict=True):
         if is_shown:
