@@ -35,8 +35,8 @@ TASKS = {
     "dead letters": ("howto/cookbook", "Dead letters, to a topic"),
     "headers": ("howto/cookbook", "Headers"),
     "only some columns": ("howto/cookbook", "Only some columns, or rows"),
-    "exactly once into Delta": ("howto/cookbook", "Exactly once into Delta"),
-    "exactly once into a database": ("howto/cookbook", "Exactly once into a database, such as DuckDB"),
+    "exactly once into Delta": ("howto/cookbook", "Exactly once into Delta, or Iceberg"),
+    "exactly once into a database": ("howto/cookbook", "Exactly once into a database, such as DuckDB or Postgres"),
     "find one record by key": ("howto/cookbook", "Find one record by key, offset or time"),
     "test without a broker": ("howto/cookbook", "Test without a broker"),
     "move a query to other machines": (
@@ -60,6 +60,20 @@ TASKS = {
     "undo a repair of a checkpoint": ("howto/repair", "Take it back"),
     "Kubernetes": ("howto/deploy", "Kubernetes"),
     "an air-gapped installation": ("howto/deploy", "Without a network"),
+    "Databricks, EMR, Glue": ("howto/deploy", "Services: Databricks, EMR, Glue, Dataproc, Fabric"),
+    "a container": ("howto/deploy", "A container"),
+    "a notebook": ("howto/deploy", "Notebooks"),
+    "each hour, by Airflow or cron": ("howto/cookbook", "Read what is there, and end: each hour, from cron or Airflow"),
+    "other options, such as topics or readers": ("howto/cookbook", "Change options of a query that has a checkpoint"),
+    "another Kafka cluster, MirrorMaker": ("howto/cookbook", "Move to a new Kafka cluster"),
+    "read one partition": ("howto/cookbook", "Read one partition"),
+    "a follower in my zone": ("howto/cookbook", "Read from the replica in my zone"),
+    "a checkpoint on S3 or MinIO": ("howto/cookbook", "A checkpoint on S3, or MinIO"),
+    "watch queries without Prometheus": ("howto/cookbook", "Watch queries from cron"),
+    "rotate a password": ("howto/security", "Rotate a password"),
+    "end a blue/green check": ("howto/repair", "End the check"),
+    "give up a rewind": ("howto/repair", "Give up the rest of a rewind"),
+    "a warning in the log": ("howto/troubleshooting", "Lines in the log that look like errors"),
 }
 """What is looked for -> the page and its heading."""
 
@@ -134,5 +148,7 @@ def test_the_words_that_people_search_are_in_headings() -> None:
         *("share groups", "rebalance listener", "real-time mode", "registering schemas", "registry"),
         *("lag", "delta", "duckdb", "version", "uninstall", "migrat", "clusters", "exactly once", "test", "alerts"),
         *("prometheus", "tls", "sasl", "skew", "upgrad", "install", "memory", "crash", "consumer group", "data loss"),
+        *("kubernetes", "container", "notebook", "databricks", "emr", "glue", "dataproc", "airflow", "cron"),
+        *("postgres", "iceberg", "s3", "minio", "rotate", "zone", "partition", "options", "each hour"),
     ):
         assert word in words, word
