@@ -57,7 +57,8 @@ def test_an_edit_that_waits_is_told(kept: Path) -> None:
         assert (advice["rule"], advice["urgent"]) == ("edited", False)
         assert advice["text"] == (
             "Batch 12 is edited, and not done yet. `evensplit rewind --to batch:9`: 2 partitions go back, so 600 "
-            "offsets are read again. Start the query, which does it first, or take the edit back with `evensplit undo`."
+            "offsets are read again. Start the query, which does it first, or take the edit back with `evensplit undo "
+            "CHECKPOINT`."
         )
     assert "batch 12, planned 0 s ago, edited, to be done" in read_checkpoint("top", kept, "--once")[0]
     row = next(one for one in read_checkpoint("top", kept.parent, "--once")[0].splitlines() if " ago " in one)
