@@ -56,8 +56,8 @@ def test_an_edit_that_waits_is_told(kept: Path) -> None:
         (advice,) = found["advice"]
         assert (advice["rule"], advice["urgent"]) == ("edited", False)
         assert advice["text"] == (
-            "Batch 12 is edited, and not done yet. `evensplit rewind --to batch:9`: 2 partitions go back, so 600 "
-            "offsets are read again. Start the query, which does it first, or take the edit back with `evensplit undo "
+            "Batch 12 is edited, and not done yet. `evensplit rewind --to batch:9`: 2 partitions go back by 600 "
+            "offsets in all. Start the query, which does it first, or take the edit back with `evensplit undo "
             "CHECKPOINT`."
         )
     assert "batch 12, planned 0 s ago, edited, to be done" in read_checkpoint("top", kept, "--once")[0]

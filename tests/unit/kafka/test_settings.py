@@ -110,6 +110,13 @@ def test_every_wrong_server_is_named() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["client.id", "client.rack"])
+def test_a_placeholder_that_nobody_would_look_up_is_refused(name: str) -> None:
+    assert parse_settings({"bootstrap.servers": "b:1", name: "${env:ZONE}"})[1] == [
+        f"kafka.{name} has a placeholder, which only settings of TLS and SASL may have; write what it stands for"
+    ]
+
+
 def test_a_password_in_an_address_is_not_shown() -> None:
     (problem,) = wrong(bootstrap_servers="SASL_SSL://user:hunter2@b1:9092x")
     assert "hunter2" not in problem

@@ -222,7 +222,7 @@ def test_positions_are_not_read_from_files_that_a_document_names(document: Docum
     "properties",
     [
         {},
-        {"client.id": "${env:NOT_A_PLACEHOLDER_HERE}", "client.rack": "a", "fetch.max.wait.ms": 5},
+        {"client.id": "$NOT_A_PLACEHOLDER", "client.rack": "a", "fetch.max.wait.ms": 5},
         login(MODULE.format("literal")),
         login(MODULE.format("file:/etc/passwd")),
         {**OAUTH, "sasl.jaas.config": 'OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="x";'},

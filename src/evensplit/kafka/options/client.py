@@ -20,6 +20,7 @@ from evensplit.core.text import short, shown
 from evensplit.kafka.options import client_options as options
 from evensplit.kafka.options.local_access import NOTHING, Allowed
 from evensplit.kafka.options.option import Option, Text
+from evensplit.kafka.options.secrets import has_placeholder
 from evensplit.kafka.options.security import (
     PLAINTEXT,
     SECURITY_IGNORED,
@@ -271,8 +272,15 @@ def _servers(value: str, problems: list[str]) -> tuple[str, ...]:
 
 def _read(option: Option, value: str, given: dict[str, Any], problems: list[str]) -> None:
     """Put the value of `option` into `given`. An empty text counts as not given."""
-    if isinstance(option.type, Text) and not value:
-        return
+    if isinstance(option.type, Text):
+        if not value:
+            return
+        if has_placeholder(value):
+            problems.append(
+                f"{option.name} has a placeholder, which only settings of TLS and SASL may have; "
+                "write what it stands for"
+            )
+            return
     try:
         given[option.field] = option.type.parse(value)
     except ValueError as error:
