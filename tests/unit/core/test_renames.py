@@ -27,6 +27,7 @@ from evensplit.core.repair.places import targets_of_batch
 from evensplit.core.state.codec import decode, same
 from evensplit.core.state.settings import DECLARE, NEVER, Settings
 from evensplit.core.state.state import EnumeratorState, as_named, renamed_clusters
+from evensplit.errors import EditRefused
 from evensplit.explain.changes import changes, happened
 from evensplit.explain.evenness import ownership
 from tests.support.enumeration import DAY_MS, EAST, INTERVAL_MS, ONE, TWO, WEST, Enumeration, listed, running
@@ -270,6 +271,20 @@ def test_a_name_of_one_that_is_forgotten_in_the_same_batch_is_not_that_one() -> 
     assert as_named(before, after)[W_ONE].position == 20
     assert batch_ranges(before, after) == (Range(W_ONE, 20, 30),)
     assert targets_of_batch(1, {0: before, 1: after}, [W_ONE]) == {W_ONE: 20}
+
+
+@pytest.mark.parametrize(
+    "number, kept, said",
+    [
+        (5, (0, 3, 7), "Spark has not kept where the one before it ended, but 4 and 8 can be rewound to"),
+        (9, (0, 3, 7), "of the batches that Spark has kept, 0 to 7 can be rewound to"),
+        (3, (3, 7), "of the batches that Spark has kept, 4 to 7 can be rewound to"),
+    ],
+)
+def test_batches_whose_begin_is_not_kept(number: int, kept: tuple[int, ...], said: str) -> None:
+    with pytest.raises(EditRefused) as refused:
+        targets_of_batch(number, dict.fromkeys(kept, EnumeratorState()), [])
+    assert f"where batch {number} began is not known: {said}. For others, say a time or offsets" in str(refused.value)
 
 
 # A name next to another, and back

@@ -75,6 +75,22 @@ def test_a_run_each_hour_is_no_query_that_has_stopped() -> None:
     assert said(waits, 500) == ()
 
 
+def test_a_timetable_is_known_by_its_second_pause() -> None:
+    """The first one may be that of a query that was down."""
+    view = kept(count=40)
+
+    def paused(*after: int) -> View:
+        work = tuple(
+            replace(one, at_ms=(one.at_ms or 0) - 3_600_000 * sum(one.batch < first for first in after))
+            for one in view.work
+        )
+        return seen(replace(view, work=work), 3_500, 5)
+
+    assert rules(said(paused(15), 3_500)) == ["stopped"]
+    assert said(paused(15, 20), 3_500) == said(paused(15, 20), 5_390) == ()
+    assert rules(said(paused(15, 20), 5_410)) == ["stopped"]
+
+
 def test_a_batch_that_a_limit_kept_short_needs_no_look_at_the_clusters() -> None:
     limited = unasked(kept(held=(Held("maxOffsetsPerTrigger", ""),)))
     assert limited.lag is None

@@ -31,13 +31,16 @@ def targets_of_batch(number: int, ends: Mapping[int, EnumeratorState], wanted: S
 
     Raises EditRefused if it is not known.
     """
-    oldest, newest = min(ends), max(ends)
-    first = oldest if oldest == 0 else oldest + 1
-    if not first <= number <= newest + 1 or (number and number - 1 not in ends):
-        raise EditRefused(
-            f"where batch {number} began is not known: of the batches that Spark has kept, {first} to {newest} can be "
-            "rewound to. For what was before, say a time or offsets"
-        )
+    # A batch begins where the one before it ended. Asynchronous progress tracking writes the ends of some only.
+    begins = [*([0] if 0 in ends else []), *(one + 1 for one in sorted(ends))]
+    if number not in begins:
+        before, after = [one for one in begins if one < number], [one for one in begins if one > number]
+        if before and after:
+            near = f"{before[-1]} and {after[0]}"
+            kept = f"Spark has not kept where the one before it ended, but {near} can be rewound to"
+        else:
+            kept = f"of the batches that Spark has kept, {begins[0]} to {max(ends)} can be rewound to"
+        raise EditRefused(f"where batch {number} began is not known: {kept}. For others, say a time or offsets")
     last = ends.get(number - 1, EnumeratorState())
     found = {key: split.position for key, split in last.splits.items() if split.position is not None}
     for later in sorted(one for one in ends if one >= number):

@@ -34,6 +34,8 @@ STEADY_MS = 60_000
 """One whose batches were never far apart is taken to have stopped if records wait for so long, and `STEADY_TIMES` as
 long as any two of its batches were apart, of which there have to be `BATCHES` pairs."""
 STEADY_TIMES = 5
+TIMETABLE_TIMES = 1.5
+"""One that paused twice or more, as by a timetable, is taken to have stopped after so many times the second longest."""
 
 NOT_DONE_MS = 30_000
 """A batch gets so much time at least; `STOPPED_MS` if it is not to be compared with those before it."""
@@ -176,7 +178,7 @@ def _stopped(view: View, now_ms: int, passed_ms: int) -> Iterator[Advice]:
     limits = sorted({one.limit for one in view.explanation.held if one.limit != ALIGNMENT})
     if not (view.lag or (view.lag is None and limits)):
         return
-    usual_ms = max(STOPPED_MS, STOPPED_BATCHES * _apart_ms(view))
+    usual_ms = max(STOPPED_MS, STOPPED_BATCHES * _apart_ms(view), TIMETABLE_TIMES * _paused_ms(view))
     wait_ms = min(usual_ms, _steady_ms(view))
     # A batch that took long is no time without one.
     rested_ms = passed_ms - (view.last.duration_ms or 0)
@@ -215,6 +217,19 @@ def _steady_ms(view: View) -> float:
     if len(apart) < BATCHES or min(apart) < 0:
         return float("inf")
     return max(STEADY_MS, STEADY_TIMES * max(apart))
+
+
+def _paused_ms(view: View) -> int:
+    """The second longest pause between the end of a batch and the plan of the next, of all that are kept; 0: unknown.
+
+    The longest one may be that of a query that was down.
+    """
+    pauses = [
+        following.at_ms - one.at_ms - (one.duration_ms or 0)
+        for one, following in pairwise(run_of(view))
+        if one.at_ms is not None and following.at_ms is not None
+    ]
+    return max(0, sorted(pauses)[-2]) if len(pauses) > 1 else 0
 
 
 def _apart_ms(view: View) -> float:
