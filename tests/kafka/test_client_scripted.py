@@ -230,7 +230,7 @@ class Saying(Scripted):
 @pytest.mark.parametrize("offset", [-1, -5, -(1 << 63), (1 << 63) - 1])
 def test_an_offset_that_there_cannot_be_is_none(connect: Callable[..., ClusterClient], offset: int) -> None:
     with Saying(offset) as server:
-        port = connect(server, timeout_ms=2000)
+        port = connect(server, timeout_ms=3_000)
         with pytest.raises(ClusterUnreachable, match=f"the broker says offset {offset}, which none has"):
             port.list_offsets({("t", 0): EARLIEST if offset < 0 else LATEST})
         port.close()

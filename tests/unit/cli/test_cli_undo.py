@@ -53,7 +53,7 @@ def test_what_is_not_read_again_yet_is_named_and_can_be_skipped(tmp_path: Path, 
     assert positions(place) == {"default/orders/0": 30, "default/orders/1": 25}
 
 
-def test_a_batch_that_is_not_done_is_left_out_too(tmp_path: Path) -> None:
+def test_a_batch_that_is_not_done_is_left_out_too(tmp_path: Path, kafka: FakeKafka) -> None:
     place = ours(tmp_path / "x")
     invoke("rewind", place, "--to", "batch:1", "--yes")
     put(place / "commits" / "3", b"v1\n{}")
