@@ -75,20 +75,38 @@ def test_a_run_each_hour_is_no_query_that_has_stopped() -> None:
     assert said(waits, 500) == ()
 
 
+def paused(view: View, *pauses: tuple[int, int]) -> View:
+    """The same with a pause of so many seconds before each of some batches."""
+    work = tuple(
+        replace(one, at_ms=(one.at_ms or 0) - sum(1_000 * long_s for first, long_s in pauses if one.batch < first))
+        for one in view.work
+    )
+    return replace(view, work=work)
+
+
 def test_a_timetable_is_known_by_its_second_pause() -> None:
     """The first one may be that of a query that was down."""
     view = kept(count=40)
+    for pauses in ([(15, 3_600)], [(15, 3_600), (20, 8 * 3_600)]):
+        assert rules(said(seen(paused(view, *pauses), 3_500, 5), 3_500)) == ["stopped"], pauses
+    for pauses in ([(15, 3_600), (20, 3_600)], [(15, 3_600), (18, 8 * 3_600), (20, 3_600)]):
+        hourly = seen(paused(view, *pauses), 3_500, 5)
+        assert said(hourly, 3_500) == said(hourly, 5_390) == (), pauses
+        assert rules(said(hourly, 5_410)) == ["stopped"], pauses
 
-    def paused(*after: int) -> View:
-        work = tuple(
-            replace(one, at_ms=(one.at_ms or 0) - 3_600_000 * sum(one.batch < first for first in after))
-            for one in view.work
-        )
-        return seen(replace(view, work=work), 3_500, 5)
 
-    assert rules(said(paused(15), 3_500)) == ["stopped"]
-    assert said(paused(15, 20), 3_500) == said(paused(15, 20), 5_390) == ()
-    assert rules(said(paused(15, 20), 5_410)) == ["stopped"]
+def test_quiet_nights_are_no_timetable() -> None:
+    """Two of eight hours, and batches each ten minutes in between."""
+    view = paused(kept(every_s=600, count=95), (40, 8 * 3_600), (70, 8 * 3_600))
+    waits = seen(seen(view, 10, 0), 20, 5)
+    assert rules(said(waits, 6_100)) == ["stopped"]
+
+
+def test_one_batch_says_nothing_of_the_next() -> None:
+    """A trigger may be of hours."""
+    held = (Held("maxOffsetsPerTrigger", ""),)
+    assert said(unasked(kept(held=held, count=1)), 3_500) == ()
+    assert rules(said(unasked(kept(held=held, count=2)), 3_500)) == ["stopped"]
 
 
 def test_a_batch_that_a_limit_kept_short_needs_no_look_at_the_clusters() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from statistics import median
+from statistics import median, median_low
 
 from evensplit.core.text import counted, some
 from evensplit.explain.edited import edit_sentence
@@ -35,7 +35,11 @@ STEADY_MS = 60_000
 long as any two of its batches were apart, of which there have to be `BATCHES` pairs."""
 STEADY_TIMES = 5
 TIMETABLE_TIMES = 1.5
-"""One that paused twice or more, as by a timetable, is taken to have stopped after so many times the second longest."""
+"""One that runs by a timetable is taken to have stopped after so many times its pause."""
+TIMETABLE_ALIKE = 1.25
+"""Pauses of a timetable are alike: at most so many times as long, or as short, as that in the middle ..."""
+TIMETABLE_SHARE = 2 / 3
+"""... and so much of the time, or more, is pauses. A topic into which nothing is written at night has fewer."""
 
 NOT_DONE_MS = 30_000
 """A batch gets so much time at least; `STOPPED_MS` if it is not to be compared with those before it."""
@@ -47,6 +51,8 @@ LARGER_TIMES = 2
 """Batches are alike if none is more than so many times as large as the other."""
 LARGE_MS = 3_600_000
 """A batch that is larger than all before it gets as long as its records took at best, up to so long."""
+ALIKE_LEAST = 3
+"""Of so many batches of its size, or more, a single slow one counts as if it took `LARGE_MS` at most."""
 
 LATE_MS, LATE_TIMES = 10_000, 2
 """A batch is overdue that is not done after so long, and so many times as long as batches are apart."""
@@ -101,7 +107,8 @@ def patience_ms(former: Sequence[tuple[int, int | None]], size: int | None) -> f
     The slowest of them counts, and not the median, since regular batches may be slow, as when a sink compacts its files
     in each tenth one; and five times its time, since a short batch varies by such a factor. A long one does not: hence
     the bound, which lets a single slow batch (the query waited for machines) put off the alarm for hardly longer than
-    it took itself.
+    it took itself. Of three or more of its size, a single one that took over an hour counts as if it took one: its
+    query was rather down within it.
 
     A batch that is larger than all before it gets as long as its records took in the quickest of them. That is too long
     where most of their time was no reading, so it is an hour at most, and ten minutes at least.
@@ -111,17 +118,30 @@ def patience_ms(former: Sequence[tuple[int, int | None]], size: int | None) -> f
     if not took:
         return STOPPED_MS
     if size is None or not known:
-        return max(STOPPED_MS, _bounded_ms(took))
+        return max(STOPPED_MS, _bounded_ms(_trusted(took)))
     if size > LARGER_TIMES * max(of for _, of in known):
         quickest = max(of / max(1, ms) for ms, of in known)
         return max(STOPPED_MS, _bounded_ms(took), min(LARGE_MS, size / quickest) if quickest else 0)
     least_ms = NOT_DONE_MS if any(_are_alike(of, size) for _, of in known) else STOPPED_MS
-    shares = [ms if of is None or of <= LARGER_TIMES * size else ms * size / of for ms, of in former]
-    return min(max(NOT_DONE_MS, _bounded_ms(took)), max(least_ms, _bounded_ms(shares)))
+    alike = [ms for ms, of in known if _are_alike(of, size)]
+    others = [
+        ms if of is None or of <= LARGER_TIMES * size else ms * size / of
+        for ms, of in former
+        if of is None or not _are_alike(of, size)
+    ]
+    return min(max(NOT_DONE_MS, _bounded_ms(took)), max(least_ms, _bounded_ms([*_trusted(alike), *others])))
 
 
 def _are_alike(one: int, other: int) -> bool:
     return max(one, other) <= LARGER_TIMES * min(one, other)
+
+
+def _trusted(took: Sequence[int]) -> Sequence[int]:
+    """How long batches of a size took; a single one of several that took hours, as where its query was down, one."""
+    if len(took) < ALIKE_LEAST:
+        return took
+    *others, slowest = sorted(took)
+    return [*others, max(others[-1], min(slowest, LARGE_MS))]
 
 
 def _bounded_ms(took: Sequence[float]) -> float:
@@ -176,9 +196,10 @@ def _stopped(view: View, now_ms: int, passed_ms: int) -> Iterator[Advice]:
     That is certain where clusters were asked, or a limit kept that batch from reading all that there was.
     """
     limits = sorted({one.limit for one in view.explanation.held if one.limit != ALIGNMENT})
-    if not (view.lag or (view.lag is None and limits)):
+    several = len(run_of(view)) > 1
+    if not (view.lag or (view.lag is None and limits and several)):
         return
-    usual_ms = max(STOPPED_MS, STOPPED_BATCHES * _apart_ms(view), TIMETABLE_TIMES * _paused_ms(view))
+    usual_ms = max(STOPPED_MS, STOPPED_BATCHES * _apart_ms(view), TIMETABLE_TIMES * _timetable_ms(view))
     wait_ms = min(usual_ms, _steady_ms(view))
     # A batch that took long is no time without one.
     rested_ms = passed_ms - (view.last.duration_ms or 0)
@@ -219,17 +240,22 @@ def _steady_ms(view: View) -> float:
     return max(STEADY_MS, STEADY_TIMES * max(apart))
 
 
-def _paused_ms(view: View) -> int:
-    """The second longest pause between the end of a batch and the plan of the next, of all that are kept; 0: unknown.
+def _timetable_ms(view: View) -> int:
+    """The pause between two runs of a query that runs by a timetable, as far as its batches are kept; 0: it has none.
 
-    The longest one may be that of a query that was down.
+    One has to have been seen twice. A single long one, or one of another length, is that of a query that was down.
     """
-    pauses = [
-        following.at_ms - one.at_ms - (one.duration_ms or 0)
-        for one, following in pairwise(run_of(view))
-        if one.at_ms is not None and following.at_ms is not None
-    ]
-    return max(0, sorted(pauses)[-2]) if len(pauses) > 1 else 0
+    timed = [one for one in run_of(view) if one.at_ms is not None]
+    pauses = sorted(
+        pause
+        for one, following in pairwise(timed)
+        if (pause := (following.at_ms or 0) - (one.at_ms or 0) - (one.duration_ms or 0)) > STOPPED_MS
+    )
+    if not pauses or sum(pauses) < TIMETABLE_SHARE * ((timed[-1].at_ms or 0) - (timed[0].at_ms or 0)):
+        return 0
+    half = median_low(pauses)
+    alike = [one for one in pauses if half <= TIMETABLE_ALIKE * one and one <= TIMETABLE_ALIKE * half]
+    return max(alike) if len(alike) > 1 else 0
 
 
 def _apart_ms(view: View) -> float:
