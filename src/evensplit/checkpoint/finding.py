@@ -63,8 +63,8 @@ class Found:
         others = f" and {counted(more, 'folder')} more" if more else ""
         looked = f"{counted(self.looked, 'folder')} {'was' if self.looked == 1 else 'were'}"
         return (
-            f"only {looked} looked through, those in fewer folders first, and not {first}{others}, nor what is below: "
-            "name a folder nearer to the checkpoints"
+            f"{looked} looked through, and no more are at once: not {first}{others}, nor what is below. Name a folder "
+            "nearer to the checkpoints"
         )
 
 

@@ -10,6 +10,9 @@ from evensplit.core.model import SplitId, split_called
 from evensplit.core.state.edits import Edit, Jump, jumps_of, scope_text
 from evensplit.core.text import counted, is_one_offset, offsets_text
 
+PARTITIONS_NAMED_MAX = 10
+"""Of more partitions of which something is left out, the rest are counted."""
+
 
 def edit_sentence(edit: Edit, again: int | None = None) -> str:
     """One line for the log: the command, and what it came to.
@@ -72,7 +75,9 @@ def _outcomes(edit: Edit, again: int | None) -> list[str]:
         else:
             said.append(f"{goes}, so {offsets} {'is' if again == 1 else 'are'} read again")
     forward = jumps_of([replace(edit, jumps=tuple(jump for jump in edit.jumps if jump.to > jump.at))])
-    said.extend(f"{split}: {_jumped(jumps)}" for split, jumps in forward.items())
+    said.extend(f"{split}: {_jumped(jumps)}" for split, jumps in list(forward.items())[:PARTITIONS_NAMED_MAX])
+    if len(forward) > PARTITIONS_NAMED_MAX:
+        said.append(f"… {len(forward):,} partitions in all")
     said.extend(f"the positions of {scope_text(one)} are forgotten" for one in edit.dropped)
     said.extend(f"cluster {before} is called {after}" for before, after in edit.renamed)
     return said or ["the checkpoint is a copy; nothing else is changed"]

@@ -167,14 +167,14 @@ def test_not_more_folders_are_looked_at_than_is_bearable(home: Place, monkeypatc
     assert (list(found.checkpoints), found.looked) == (["a", "b/c"], 6)
     assert [str(one) for one in found.left] == [str(home / "d/e"), str(home / "g/h")]
     assert found.left_out == (
-        f"only 6 folders were looked through, those in fewer folders first, and not {home / 'd/e'} and 1 folder more, "
-        "nor what is below: name a folder nearer to the checkpoints"
+        f"6 folders were looked through, and no more are at once: not {home / 'd/e'} and 1 folder more, "
+        "nor what is below. Name a folder nearer to the checkpoints"
     )
     fleet = Fleet([home])
     fleet.check()
     assert fleet.notes == (f"{home}: {found.left_out}",)
     monkeypatch.setattr(finding, "LOOKED_MAX", 1)
-    with pytest.raises(CheckpointError, match="That is as far as was looked: only 1 folder was looked through"):
+    with pytest.raises(CheckpointError, match="That is as far as was looked: 1 folder was looked through"):
         Fleet([home]).check()
 
 

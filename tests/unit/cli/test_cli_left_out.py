@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -158,15 +159,30 @@ def test_all_ranges_are_named_as_many_as_a_command_takes(
     assert "So will 10 ranges more that were left out." in told
     (command,) = advised(told)
     assert command[2:22] == [f"default/{one}" for one in ranges]
-    assert "Of a partition with more than" not in told
+    assert "more are not in these commands" not in told
     do(place, 4)
     invoke(*command)
     invoke("undo", place, "--yes", "--assume-stopped")
-    monkeypatch.setattr(reread, "RANGES_MAX", 15)
+    monkeypatch.setattr(reread, "RANGES_SKIPPED_MAX", 15)
     told = rewound(place, '{"orders":{"0":12}}')
     (command,) = advised(told)
     assert command[2:17] == [f"default/{one}" for one in ranges[:15]]
-    assert "Of a partition with more than 15 ranges, that leaves out the first 15; skip the next ones in the" in told
+    assert "5 ranges more are not in these commands: `--format json` has all, as leftOut. Leave them out in" in told
+    (source,) = json.loads(
+        invoke("rewind", place, "--to", '{"orders":{"0":11}}', "--assume-stopped", "--format", "json")[0]
+    )["sources"]
+    assert [(one["at"], one["to"]) for one in source["leftOut"]] == [(at, at + 1) for at in range(32, 72, 2)]
+    assert {one["split"] for one in source["leftOut"]} == {"default/orders/0"}
+    assert all(one["by"].startswith("evensplit skip orders/0:32 ") for one in source["leftOut"])
+
+
+def test_a_command_is_not_folded(place: Path, kafka: FakeKafka) -> None:
+    """It is copied from a terminal, with its line breaks."""
+    invoke("skip", place, "orders/0:32-35", "--yes")
+    do(place, 3)
+    shown, _ = invoke("rewind", place, "--to", '{"orders":{"0":32}}', columns=60)
+    (line,) = [one for one in shown.splitlines() if "evensplit skip" in one and "Note" in one and "run" in one]
+    assert f"`evensplit skip {shlex.quote(str(place))} default/orders/0:32-35 --yes --assume-stopped`" in line
 
 
 def test_what_has_been_read_since_is_nothing_to_point_out(place: Path, kafka: FakeKafka) -> None:

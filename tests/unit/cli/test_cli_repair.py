@@ -269,7 +269,7 @@ def test_undo(place: Path) -> None:
     edited = contents(place)
     shown, _ = invoke("undo", place)
     assert "The last edit: `evensplit rewind --to batch:1`, of 20" in shown
-    assert "The sink may have records of batch 3 then, as the edit has made it" in shown
+    assert "The sink may have batch 3 then, as the edit has made it" in shown
     assert "Nothing was written. With --yes --assume-stopped, it is taken back." in shown
     assert "batch 3 is planned and not done" in invoke("undo", place, "--yes", code=1)[1]
     assert contents(place) == edited
@@ -302,6 +302,7 @@ def test_as_json(place: Path) -> None:
         "sources": [
             {
                 "source": "0",
+                "leftOut": [],
                 "partitions": [
                     {
                         "split": f"default/orders/{partition}",

@@ -201,7 +201,7 @@ def test_another_form_is_wrong_use(place: Path, to: str, said: str) -> None:
 @pytest.mark.parametrize(
     "to, said",
     [
-        ("batch:7", "where batch 7 began is not known: of the batches that Spark has kept, 0 to 2 can be rewound to"),
+        ("batch:7", "the first one that can be rewound to is 0, and the last 2. For others, say a time or offsets"),
         ('{"orders":{"9":1}}', "the offsets name what the query does not read: default/orders/9"),
         ('{"east":{"orders":{"0":1}}}', "the offsets name what the query does not read: east/orders/0"),
         ("group:nobody", "nothing goes back"),

@@ -14,6 +14,7 @@ import pytest
 from evensplit.checkpoint.checkpoint import read_checkpoint
 from evensplit.checkpoint.edits import last_edit
 from evensplit.core.model import SplitId
+from evensplit.core.repair.records import Record
 from evensplit.core.state.state import EnumeratorState
 from evensplit.errors import EditRefused
 from evensplit.testing.fake_kafka import FakeKafka
@@ -243,3 +244,27 @@ def test_where_a_query_was_moved_to_is_not_removed_once_it_runs(tmp_path: Path) 
     assert "To be rid of it" not in said
     invoke("fork", new, tmp_path / "newer", "--yes")
     assert "To be rid of it" in invoke("undo", tmp_path / "newer", code=1)[1]
+
+
+@pytest.mark.parametrize("name", ["my cluster", "o'clock", 'a "b"'])
+def test_a_new_name_with_blanks_or_quotes_is_given_back(tmp_path: Path, name: str) -> None:
+    place = ours(tmp_path / "x")
+    invoke("rename-cluster", place, "default", name, "--yes")
+    put(place / "commits" / "3", b"v1\n{}")
+    told = advice(place)
+    assert told == f"`evensplit rename-cluster {place} {shlex.quote(name)} default` gives the cluster its former id"
+    invoke(*shlex.split(told.split("`")[1])[1:], "--yes")
+    assert list(positions(place)) == ["default/orders/0", "default/orders/1"]
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("evensplit rename-cluster east eu", ("rename-cluster", "east", "eu")),
+        ("evensplit rename-cluster o'clock eu", ("rename-cluster", "o'clock", "eu")),
+        ("evensplit ", ("",)),
+        ("evensplit '", ("'",)),
+    ],
+)
+def test_what_a_record_of_any_version_was_told(line: str, said: tuple[str, ...]) -> None:
+    assert Record(1, line, 0, 3, "v1", "").said == said

@@ -277,8 +277,12 @@ def test_a_name_of_one_that_is_forgotten_in_the_same_batch_is_not_that_one() -> 
     "number, kept, said",
     [
         (5, (0, 3, 7), "Spark has not kept where the one before it ended, but 4 and 8 can be rewound to"),
-        (9, (0, 3, 7), "of the batches that Spark has kept, 0 to 7 can be rewound to"),
-        (3, (3, 7), "of the batches that Spark has kept, 4 to 7 can be rewound to"),
+        (
+            9,
+            (0, 3, 7),
+            "of the batches that Spark has kept, the first one that can be rewound to is 0, and the last 4",
+        ),
+        (3, (3, 7), "of the batches that Spark has kept, the first one that can be rewound to is 4"),
     ],
 )
 def test_batches_whose_begin_is_not_kept(number: int, kept: tuple[int, ...], said: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 import click
@@ -43,7 +44,7 @@ def rename_command(
     problem = cluster_name_problem(after, "NEW")
     if problem:
         raise click.UsageError(problem)
-    outcome = begin(checkpoint, "rename-cluster", f"{before} {after}")
+    outcome = begin(checkpoint, "rename-cluster", shlex.join((before, after)))
     kafka_ids: list[str] = []
 
     def make(batch: OpenBatch) -> EnumeratorState:

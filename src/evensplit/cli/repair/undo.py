@@ -72,7 +72,7 @@ def _notes(record: Record) -> list[str]:
     number = record.batch
     return [
         f"A query that was started since, and was killed in batch {number}, leaves no sign of that here. The sink may "
-        f"have records of batch {number} then, as the edit has made it, and one that knows batches by their numbers "
+        f"have batch {number} then, as the edit has made it, and one that knows batches by their numbers "
         "would take none of what that batch reads without the edit: these records would be missing. If that may be, "
         f"do not take the edit back: let the query do batch {number}, and stop it; this command then says what helps"
     ]

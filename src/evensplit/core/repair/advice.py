@@ -68,7 +68,7 @@ def on_copy(path: object, record: Record, *, begun: bool) -> str:
 
 
 def _on_last(path: object, record: Record, sources: Sequence[Edited]) -> Iterator[str]:
-    command, *said = record.said or [""]
+    command, *said = record.said
     if command == _REWIND:
         yield "What was read again has been read, and cannot be taken back"
         for skip in _skips(path, record, sources):
@@ -84,7 +84,7 @@ def _on_last(path: object, record: Record, sources: Sequence[Edited]) -> Iterato
             "What was dropped is forgotten: what the options of the query name of it is new, and read from its first "
             "offset"
         )
-    elif command == "rename-cluster":
+    elif command == "rename-cluster" and len(said) == 2:
         yield f"`{command_line(command, path, *reversed(said))}` gives the cluster its former id"
 
 

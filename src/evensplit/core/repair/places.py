@@ -39,7 +39,9 @@ def targets_of_batch(number: int, ends: Mapping[int, EnumeratorState], wanted: S
             near = f"{before[-1]} and {after[0]}"
             kept = f"Spark has not kept where the one before it ended, but {near} can be rewound to"
         else:
-            kept = f"of the batches that Spark has kept, {begins[0]} to {max(ends)} can be rewound to"
+            newest = max(one for one in begins if one <= max(ends) or one == begins[0])
+            kept = f"of the batches that Spark has kept, the first one that can be rewound to is {begins[0]}"
+            kept += f", and the last {newest}" if newest > begins[0] else ""
         raise EditRefused(f"where batch {number} began is not known: {kept}. For others, say a time or offsets")
     last = ends.get(number - 1, EnumeratorState())
     found = {key: split.position for key, split in last.splits.items() if split.position is not None}

@@ -7,6 +7,7 @@ by which a checkpoint is a copy is never taken back: the copy would stay, and no
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,7 +33,12 @@ class Record:
     @property
     def said(self) -> tuple[str, ...]:
         """The command, and what it was told: `rewind`, `--to`, `2h`."""
-        return tuple(self.line.removeprefix("evensplit ").split())
+        line = self.line.removeprefix("evensplit ")
+        try:
+            return tuple(shlex.split(line)) or ("",)
+        except ValueError:
+            # A name with a quote in it, of an earlier version that did not quote.
+            return tuple(line.split()) or ("",)
 
     @property
     def stays(self) -> bool:

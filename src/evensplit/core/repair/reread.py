@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evensplit.core.model import Range, SplitId
-from evensplit.core.repair.edit import RANGES_MAX
 from evensplit.core.repair.past import LeftOut, Past, union
 from evensplit.core.state.edits import Edit
 from evensplit.core.state.state import EnumeratorState
@@ -17,6 +16,8 @@ Skips = dict[tuple[str, ...], list[Range]]
 
 RANGES_NAMED_MAX = 10
 """Of more ranges that were left out before and are read now, the rest are counted."""
+RANGES_SKIPPED_MAX = 100
+"""So many ranges are in a command at most: people copy it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,17 @@ def read_now(path: object, number: int, sources: Iterable[Reread]) -> list[str]:
     named: list[LeftOut] = []
     at_once: Skips = {}
     later: Skips = {}
-    rest = False
+    rest = 0
     for source in sources:
         for key, ones in source.left_out().items():
             named.extend(ones)
-            parts = union((one.start, one.end) for one in ones)
-            rest = rest or len(parts) > RANGES_MAX
-            for start, end in parts[:RANGES_MAX]:
+            for start, end in union((one.start, one.end) for one in ones):
                 skips = at_once if start == source.position(key) else later
-                skips.setdefault(source.chosen, []).append(Range(key, start, end))
+                ranges = skips.setdefault(source.chosen, [])
+                if len(ranges) < RANGES_SKIPPED_MAX:
+                    ranges.append(Range(key, start, end))
+                else:
+                    rest += 1
     notes = [
         f"{split}: {offsets_text((start, to))} {'was' if is_one_offset((start, to)) else 'were'} left out by `{line}`, "
         "and will be read now"
@@ -82,8 +85,8 @@ def read_now(path: object, number: int, sources: Iterable[Reread]) -> list[str]:
         )
     if rest:
         notes.append(
-            f"Of a partition with more than {RANGES_MAX} ranges, that leaves out the first {RANGES_MAX}; skip the next "
-            "ones in the same way, when the query has done that"
+            f"{counted(rest, 'range')} more {'is' if rest == 1 else 'are'} not in these commands: `--format json` has "
+            "all, as leftOut. Leave them out in the same way, when the query has done a batch after that"
         )
     return notes
 

@@ -23,11 +23,7 @@ def add_notes(outcome: Outcome) -> None:
             "with new numbers: one that knows rows by a key, as a MERGE or an upsert does, has them once; any other "
             "has them twice"
         )
-    edited = [
-        Reread(_chosen(checkpoint, source), edit, outcome.states[source], outcome.come[source])
-        for source, edit in outcome.edits.items()
-    ]
-    outcome.notes.extend(read_now(checkpoint.path, number, edited))
+    outcome.notes.extend(read_now(checkpoint.path, number, [reread(outcome, source) for source in outcome.edits]))
     if outcome.again and keeps_state(checkpoint):
         watermark = watermark_ms(checkpoint)
         late = f", unless it is before its watermark, {time_of(watermark)}, and so late" if watermark else ""
@@ -37,6 +33,12 @@ def add_notes(outcome: Outcome) -> None:
             f"Batch {number} was begun and not finished: the sink may have some of its records already. It is repeated "
             "with this edit"
         )
+
+
+def reread(outcome: Outcome, source: str) -> Reread:
+    """What of a source was left out before."""
+    chosen = _chosen(outcome.checkpoint, source)
+    return Reread(chosen, outcome.edits[source], outcome.states[source], outcome.come[source])
 
 
 def _chosen(checkpoint: Checkpoint, source: str) -> tuple[str, ...]:

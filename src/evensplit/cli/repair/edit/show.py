@@ -9,6 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from evensplit.checkpoint.edits import batch_number
+from evensplit.cli.repair.edit.notes import reread
 from evensplit.cli.repair.edit.outcome import Outcome
 from evensplit.cli.repair.edit.table import table
 from evensplit.cli.usage import new_console, source_title
@@ -32,12 +33,12 @@ def show(outcome: Outcome, last: str) -> None:
         parts.append(Text(plain(f"{title}{edit_sentence(edit, outcome.again_in(source))}."), "bold"))
         if outcome.found[source]:
             parts.append(table(outcome.found[source], number))
-    parts.extend(Text(plain(f"Note: {note}.")) for note in outcome.notes)
-    parts.append(
-        Text("Checked: what the edit does not name stays, each offset has one reader, and no law is broken that held.")
-    )
-    parts.append(Text(plain(last), "bold"))
-    new_console().print(Group(*parts))
+    console = new_console()
+    console.print(Group(*parts))
+    checked = "Checked: what the edit does not name stays, each offset has one reader, and no law is broken that held."
+    for text in (*(Text(plain(f"Note: {note}.")) for note in outcome.notes), Text(checked), Text(plain(last), "bold")):
+        # A command is copied: a line break within it would be copied, too. So the terminal folds it.
+        console.print(text, soft_wrap="`evensplit " in text.plain)
 
 
 def as_json(outcome: Outcome) -> Mapping[str, Any]:
@@ -55,6 +56,11 @@ def as_json(outcome: Outcome) -> Mapping[str, Any]:
             {
                 "source": source,
                 "edit": edit_json(edit, outcome.again_in(source)),
+                "leftOut": [
+                    {"split": str(split), "at": start, "to": end, "by": line}
+                    for ones in reread(outcome, source).left_out().values()
+                    for split, start, end, line in ones
+                ],
                 "partitions": [
                     {
                         "split": str(one.split),
