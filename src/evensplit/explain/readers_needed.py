@@ -25,7 +25,7 @@ gain hardly anything.
 Where a limit makes each batch as large as the one before, and they follow each other at once, how much of a batch is
 reading cannot be told. Nor can it by the first one of a run, which has waited for executors and processes to start; nor
 whether there is time to spare, as long as that one is among those that are measured. The number, as high as it may be,
-is then not `sure`, and nobody should be advised by it.
+is then not `sure`, and nobody should be advised by it. A scaler may follow it: with other numbers it becomes known.
 
 All partitions are taken to bring the same: one that alone brings more than a reader goes through needs plan=level.
 """
