@@ -67,6 +67,8 @@ def opened(chromium: Browser) -> Iterator[Opened]:
         context = chromium.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
+            # Colours that are on their way to others have contrasts of their own.
+            reduced_motion="reduce",
             timezone_id="Asia/Tokyo",
             locale="en-GB",
         )
