@@ -25,7 +25,7 @@ from evensplit.core.import_spark_offsets import (
 from evensplit.core.state.codec import encode
 from evensplit.core.state.spark_offsets import format_positions
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import some
+from evensplit.core.text import command_line, offsets_text, some
 from evensplit.errors import CheckpointError
 from evensplit.explain.changes import told
 
@@ -76,7 +76,8 @@ def to_evensplit(checkpoint: Checkpoint, clusters: Mapping[str, str]) -> Migrati
 def to_kafka(checkpoint: Checkpoint, sources: Sequence[str]) -> Migration:
     """What changes so that Spark's own Kafka source goes on. `sources`: those that are to change, this one's by now.
 
-    Raises CheckpointError for a source that reads several clusters, or none, or has not found where it starts.
+    Raises CheckpointError for a source that reads several clusters, or none, or has not found where it starts,
+    and where a command has edited a batch that is not done, so that it does not read all up to its end.
     """
     found = Migration()
     lines: dict[int, dict[str, str]] = {}
@@ -85,6 +86,7 @@ def to_kafka(checkpoint: Checkpoint, sources: Sequence[str]) -> Migration:
         cluster = _only_cluster(source, end_of(checkpoint, states))
         found.notes.extend(_left_behind(source, end_of(checkpoint, states)))
         (stand,) = stands_of(checkpoint, source, states)
+        _check_gaps(checkpoint, stand)
         found.stands.append(stand)
         ends: dict[int, Positions] = {
             place: positions_of_state(state).get(cluster, {}) for place, state in states.items()
@@ -127,6 +129,18 @@ def _only_cluster(source: str, state: EnumeratorState) -> str:
             f"source {source} has not found yet where {some(waiting)} begins; let the query run until it has"
         )
     return clusters[0]
+
+
+def _check_gaps(checkpoint: Checkpoint, stand: Stand) -> None:
+    """Raises CheckpointError if the batch that is planned again is one that Spark's source cannot read."""
+    if stand.gaps:
+        read = [f"{offsets_text(*ranges)} of {key}" for key, ranges in stand.gaps.items()]
+        raise CheckpointError(
+            f"source {stand.source}: a command has edited batch {checkpoint.newest.number}, which is planned and not "
+            f"done: it reads {some(read)}, and not all up to where it ends. Spark's own Kafka source would read that, "
+            "too: its offsets have no room for what is left out. Let the query do the batch first, or take the edit "
+            f"back: `{command_line('undo', checkpoint.path)}`"
+        )
 
 
 def _check_directories(checkpoint: Checkpoint, source: str) -> None:

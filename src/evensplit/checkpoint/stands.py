@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from evensplit.checkpoint.checkpoint import Batch, Checkpoint
 from evensplit.checkpoint.files import is_there
@@ -12,9 +12,11 @@ from evensplit.core.import_spark_offsets import (
     Positions,
     begins,
     firsts_between,
+    gaps,
     positions_of_state,
     state_of_positions,
 )
+from evensplit.core.model import SplitId
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.state.state import EnumeratorState
 from evensplit.core.text import some
@@ -39,6 +41,9 @@ class Stand:
     """The start of that batch if it is not done, and so will be planned again."""
     kafka_id: str = ""
     """The cluster as Kafka calls it; empty if that is not known."""
+    gaps: Mapping[SplitId, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    """What that batch reads (start, end exclusive), where it is not all from `replayed` to `positions`: a command has
+    edited it."""
 
     @property
     def next(self) -> Positions:
@@ -59,11 +64,13 @@ def stands(checkpoint: Checkpoint) -> list[Stand]:
 def stands_of(checkpoint: Checkpoint, source: str, states: Mapping[int, EnumeratorState]) -> list[Stand]:
     """Where one source stands in each of its clusters. `states`: those after its batches, as of `states_of`."""
     end = end_of(checkpoint, states)
-    replayed = begins(start_of(checkpoint, source, states), end) if checkpoint.replays else {}
+    start = start_of(checkpoint, source, states) if checkpoint.replays else end
+    replayed, edited = (begins(start, end), gaps(start, end)) if checkpoint.replays else ({}, {})
     return [
-        Stand(source, cluster, of.bootstrap_servers, positions, replayed.get(cluster), of.kafka_id)
+        Stand(source, cluster, of.bootstrap_servers, positions, replayed.get(cluster), of.kafka_id, ones)
         for cluster, positions in positions_of_state(end).items()
         for of in [end.clusters[cluster]]
+        for ones in [{key: ranges for key, ranges in edited.items() if key.cluster == cluster}]
     ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from types import MappingProxyType
 
 from evensplit.core.batch.plan import batch_ranges
@@ -107,13 +108,31 @@ def positions_of_state(state: EnumeratorState) -> dict[str, dict[TopicPartition,
 def begins(start: EnumeratorState, end: EnumeratorState) -> dict[str, dict[TopicPartition, int]]:
     """Cluster -> where the batch from `start` to `end` begins in what is read there: as `positions_of_state` of `end`.
 
-    From these positions to those of `end`, another source reads the same ranges. Raises CheckpointError if the two
-    states are not those of one batch.
+    From these positions to those of `end`, another source reads the same ranges, but for the `gaps`. Raises
+    CheckpointError if the two states are not those of one batch.
     """
-    starts = {part.split: part.start for part in batch_ranges(start, end)}
+    starts: dict[SplitId, int] = {}
+    for part in batch_ranges(start, end):
+        starts.setdefault(part.split, part.start)
     return {
         cluster: {key: starts.get(SplitId(cluster, *key), at) for key, at in positions.items()}
         for cluster, positions in positions_of_state(end).items()
+    }
+
+
+def gaps(start: EnumeratorState, end: EnumeratorState) -> dict[SplitId, tuple[tuple[int, int], ...]]:
+    """Split -> the ranges that the batch from `start` to `end` reads of it, where they are not one range up to the
+    position in `end`: a command has left something out, or gone back. Each: start, end (exclusive); all ascending.
+
+    Another source, which has positions only, cannot read such a batch. Raises as `begins`.
+    """
+    found: dict[SplitId, list[tuple[int, int]]] = {}
+    for part in batch_ranges(start, end):
+        found.setdefault(part.split, []).append((part.start, part.end))
+    return {
+        key: tuple(ones)
+        for key, ones in found.items()
+        if ones[-1][1] != end.splits[key].position or any(one[1] != after[0] for one, after in pairwise(ones))
     }
 
 

@@ -77,7 +77,7 @@ def test_all_is_told_of_a_checkpoint_that_stays_as_it_is(tmp_path: Path) -> None
         "checkpoint: state": "format 4: 6 partitions of 2 topics in 2 clusters, 3 readers",
         "checkpoint: format": (
             "the newest batch is in format 4; from batch 6 on, format 4 is written, since nothing in it needs a later "
-            "one"
+            "one (options may, such as limits: say them with -o)"
         ),
         "checkpoint: older versions": (
             "one that reads formats 1 to 4 can go on from the checkpoint as it is, and from what is written then"
@@ -114,7 +114,8 @@ def test_what_held_the_last_batch_back_is_gone_with_the_next_one(tmp_path: Path)
     ends = history()
     found = findings(write(tmp_path / "kept", [*ends[:4], held(ends[4]), held(ends[5])]))
     assert found["checkpoint: format"]["found"] == (
-        "the newest batch is in format 5; from batch 6 on, format 4 is written, since nothing in it needs a later one. "
+        "the newest batch is in format 5; from batch 6 on, format 4 is written, since nothing in it needs a later one "
+        "(options may, such as limits: say them with -o). "
         "Format 5 is written as soon as there is held (the limits that held the last batch back)"
     )
     assert found["checkpoint: older versions"]["found"] == (

@@ -268,6 +268,9 @@ def test_a_range_beyond_where_a_rewind_led_is_skipped_before_the_rewind() -> Non
     assert rewind(OpenBatch(START, skipped, False), {A: 20}, TOLD).splits[A].position == 20
     with pytest.raises(EditRefused, match="Let the query do it first"):
         skip(OPEN, [Range(A, 250, 260)], TOLD)
+    # Earlier batches have read that, so without the rewind it could not be skipped any more.
+    with pytest.raises(EditRefused, match="Let the query do it first"):
+        skip(back, [Range(A, 50, 51)], TOLD)
 
 
 def test_no_offset_is_read_twice_in_one_batch() -> None:

@@ -23,7 +23,8 @@ def format_findings(kept: Kept, after: EnumeratorState, options: SourceOptions |
     staying = lasting(encode(after))
     then = max(staying, default=OLDEST_WRITTEN)
     names = tuple(name for one in staying.values() for name in one)
-    reason = f"it has {told(names)}" if names else "nothing in it needs a later one"
+    unsaid = "" if options else " (options may, such as limits: say them with -o)"
+    reason = f"it has {told(names)}" if names else f"nothing in it needs a later one{unsaid}"
     first = f"batch {kept.next_batch}"
     said = f"the newest batch is in format {now}; from {first} on, format {then} is written, since {reason}"
     for version, names in needing({"clusters": {}, **dict.fromkeys(_to_come(kept.state, options))}).items():

@@ -186,7 +186,9 @@ def _page(outcome: _Outcome) -> Group:
         Text(f"Note: {path} is left over from an attempt that was killed; remove it.")
         for path in left_over(outcome.target)
     )
-    if outcome.written is None:
+    if outcome.written is None and outcome.obstacles:
+        parts.append(Text("Nothing was written.", "bold"))
+    elif outcome.written is None:
         count = len(migration.files)
         parts.append(
             Text(

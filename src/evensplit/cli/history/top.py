@@ -98,7 +98,7 @@ class _Now:
 @click.option("--lag", is_flag=True, help="Show the lag: ask the clusters, at the servers in the checkpoint.")
 @asked_cluster
 @reaching
-@click.option("--once", is_flag=True, help="Print once and exit (the default when output is not a terminal).")
+@click.option("--once", is_flag=True, help="Print once and exit (the default for a table that goes to no terminal).")
 @form_option
 def top(
     checkpoint: Place,

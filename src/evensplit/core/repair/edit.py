@@ -190,16 +190,18 @@ def _check_skip(batch: OpenBatch, found: Split, jump: Jump, begin: int, position
         raise EditRefused(
             f"partition {split}: the batch that is not done ends at offset {found.position}{beyond}. It would have "
             f"to read what is unread before offset {first}, and a sink that has had it already would not take more. "
-            f"{_cure(batch.end.edits, split)}"
+            f"{_cure(batch, split, first)}"
         )
     if found.stop is not None and to > found.stop:
         raise EditRefused(f"partition {split} ends at offset {found.stop}; expected a last offset before that")
 
 
-def _cure(edits: Sequence[Edit], split: SplitId) -> str:
-    """What to do where a range begins behind the batch that is not done."""
+def _cure(batch: OpenBatch, split: SplitId, first: int) -> str:
+    """What to do where a range begins, at `first`, after the end of the batch that is not done."""
+    edits, known = batch.end.edits, batch.start.splits.get(split)
     back = next((edit for edit in reversed(edits) if _goes_back(edit, split)), None)
-    if back is not None:
+    # What earlier batches have read could not be skipped any more once the way back is taken back.
+    if back is not None and (known is None or first >= (known.position or 0)):
         return f"Take `{back.line}` back with `evensplit undo`, skip, and go back then"
     if edits and edits[-1].command == SKIP:
         return (
