@@ -53,7 +53,7 @@ def test_a_query_that_spark_takes_for_active_although_it_failed_is_started_again
         )
         sinks = {name: task.sink(name) for name in queries}
         with JobProcess((sys.executable, "-c", JOB), task, recorder):
-            wait_for(lambda: all(map(delivered, queries)), within_s=120, what="a batch of each query")
+            wait_for(lambda: all(map(delivered, queries)), within_s=240, what="a batch of each query")
             numbers(east.bootstrap_servers, topic, range(10, 20))
             wait_for(lambda: delivered("async") > 1, within_s=60, what="a second batch")
             sinks["async"].rename(away)
