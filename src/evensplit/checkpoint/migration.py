@@ -25,7 +25,7 @@ from evensplit.core.import_spark_offsets import (
 from evensplit.core.state.codec import encode
 from evensplit.core.state.spark_offsets import format_positions
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import command_line, offsets_text, some
+from evensplit.core.text import command_line, some
 from evensplit.errors import CheckpointError
 from evensplit.explain.changes import told
 
@@ -133,13 +133,12 @@ def _only_cluster(source: str, state: EnumeratorState) -> str:
 
 def _check_gaps(checkpoint: Checkpoint, stand: Stand) -> None:
     """Raises CheckpointError if the batch that is planned again is one that Spark's source cannot read."""
-    if stand.gaps:
-        read = [f"{offsets_text(*ranges)} of {key}" for key, ranges in stand.gaps.items()]
+    if stand.edited:
         raise CheckpointError(
             f"source {stand.source}: a command has edited batch {checkpoint.newest.number}, which is planned and not "
-            f"done: it reads {some(read)}, and not all up to where it ends. Spark's own Kafka source would read that, "
-            "too: its offsets have no room for what is left out. Let the query do the batch first, or take the edit "
-            f"back: `{command_line('undo', checkpoint.path)}`"
+            f"done: it reads {stand.edited}, and not all up to where it ends. Spark's own Kafka source would read "
+            "that, too: its offsets have no room for what is left out. Let the query do the batch first, or take the "
+            f"edit back: `{command_line('undo', checkpoint.path)}`"
         )
 
 

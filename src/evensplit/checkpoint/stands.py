@@ -19,7 +19,7 @@ from evensplit.core.import_spark_offsets import (
 from evensplit.core.model import SplitId
 from evensplit.core.state.offset_strategies import TopicPartition
 from evensplit.core.state.state import EnumeratorState
-from evensplit.core.text import some
+from evensplit.core.text import offsets_text, some
 from evensplit.errors import CheckpointCorrupt, CheckpointError
 from evensplit.spark.options.per_cluster import DEFAULT_CLUSTER
 
@@ -49,6 +49,11 @@ class Stand:
     def next(self) -> Positions:
         """The next offsets to read."""
         return self.positions if self.replayed is None else self.replayed
+
+    @property
+    def edited(self) -> str:
+        """What that batch reads of the `gaps`, in a clause; empty if it has none."""
+        return some([f"{offsets_text(*ranges)} of {key}" for key, ranges in self.gaps.items()])
 
 
 def stands(checkpoint: Checkpoint) -> list[Stand]:

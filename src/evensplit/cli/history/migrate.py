@@ -21,6 +21,7 @@ from evensplit.checkpoint.places.place import Place
 from evensplit.checkpoint.stands import Stand
 from evensplit.cli.live.connection_options import check_asked, check_source, kafka_options, logs_of, reaching, said_of
 from evensplit.cli.live.log_ends import LogPosition, positions_table, without_logs
+from evensplit.cli.repair.edit.hindrances import not_written
 from evensplit.cli.usage import PLACE, ending, form_option, new_console, progress_bar
 from evensplit.core.state.spark_offsets import format_positions
 from evensplit.core.text import counted, short
@@ -186,17 +187,10 @@ def _page(outcome: _Outcome) -> Group:
         Text(f"Note: {path} is left over from an attempt that was killed; remove it.")
         for path in left_over(outcome.target)
     )
-    if outcome.written is None and outcome.obstacles:
-        parts.append(Text("Nothing was written.", "bold"))
-    elif outcome.written is None:
-        count = len(migration.files)
-        parts.append(
-            Text(
-                f"Nothing was written. With --yes, {outcome.target} becomes a copy of {checkpoint.path} with "
-                f"{counted(count, 'file')} written anew.",
-                "bold",
-            )
-        )
+    if outcome.written is None:
+        count = counted(len(migration.files), "file")
+        offered = f"{outcome.target} becomes a copy of {checkpoint.path} with {count} written anew."
+        parts.append(Text(not_written(offered, outcome.obstacles, None), "bold"))
     else:
         anew, kept = outcome.written
         parts.append(

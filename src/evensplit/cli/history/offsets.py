@@ -26,7 +26,6 @@ from evensplit.cli.live.connection_options import (
 from evensplit.cli.live.log_ends import LogPosition, positions_table, without_logs
 from evensplit.cli.usage import PLACE, end_with, ending, new_console
 from evensplit.core.state.spark_offsets import format_positions
-from evensplit.core.text import offsets_text, some
 from evensplit.errors import CheckpointForeign
 
 
@@ -94,13 +93,12 @@ def offsets(
             f"batch {found.newest.number} is planned and not done; --planned shows where it ends, this is where it "
             "begins"
         )
-        edited = {key: ranges for stand in wanted for key, ranges in stand.gaps.items()}
-        if edited:
-            read = [f"{offsets_text(*ranges)} of {key}" for key, ranges in edited.items()]
-            notes.append(
-                f"a command has edited that batch: it reads {some(read)}, and not all up to where it ends. A query "
-                "that begins at these positions reads the rest, too"
-            )
+        notes.extend(
+            f"a command has edited that batch: it reads {stand.edited}, and not all up to where it ends. A query that "
+            "begins at these positions reads the rest, too"
+            for stand in wanted
+            if stand.edited
+        )
     _print(found, listed, notes, form or ("table" if lag or places else "spark"))
     end_with(answered)
 
