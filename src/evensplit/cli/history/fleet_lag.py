@@ -9,7 +9,7 @@ from enum import StrEnum
 import click
 
 from evensplit.cli.history.fleet import Followed
-from evensplit.cli.live.lags import LogEnds, Target, places_of, stands_of, targets_of
+from evensplit.cli.live.lags import Asking, Target, places_of, stands_of
 from evensplit.core.import_spark_offsets import Positions
 from evensplit.core.model import SplitId
 from evensplit.core.state.observation import Report
@@ -37,14 +37,9 @@ _Key = tuple[str, str]
 
 
 @dataclass(slots=True)
-class FleetLag:
-    """Asks for the ends of logs, as `--lag`, `--bootstrap-servers`, `--option` and `--cluster` say."""
+class FleetLag(Asking):
+    """Asks the clusters of many checkpoints, each cluster once."""
 
-    servers: Sequence[str]
-    options: Sequence[str]
-    lag: bool
-    cluster: str | None = None
-    ends: LogEnds = field(default_factory=LogEnds)
     _names: dict[tuple[str, ClientSettings, str], str] = field(default_factory=dict)
     _told_ms: dict[tuple[str, str], int] = field(default_factory=dict)
     _targets: dict[str, tuple[object, Mapping[_Key, _Key]]] = field(default_factory=dict)
@@ -67,8 +62,7 @@ class FleetLag:
         known = self._targets.get(one.id)
         if known is not None and known[0] == state:
             return known[1]
-        chosen = targets_of(one.kept.views, self.servers, self.options, lag=self.lag, cluster=self.cluster)
-        found = {(target.source, target.cluster): self._key(target) for target in chosen}
+        found = {(target.source, target.cluster): self._key(target) for target in self.targets_of(one.kept.views)}
         self._targets[one.id] = (state, found)
         return found
 

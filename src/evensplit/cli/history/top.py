@@ -30,7 +30,7 @@ from evensplit.cli.history.fleet_lag import FleetLag
 from evensplit.cli.history.inspect import how_far
 from evensplit.cli.history.top_folder import show_folder
 from evensplit.cli.live.connection_options import asked_cluster, check_asked, check_source, reaching
-from evensplit.cli.live.lags import Aim, LogEnds, lag_by_cluster
+from evensplit.cli.live.lags import CheckpointLag, LogEnds, lag_by_cluster
 from evensplit.cli.usage import PLACE, batches_bar, cell, end_with, ending, form_option, new_console, source_title
 from evensplit.core.model import Lifecycle
 from evensplit.core.text import plain
@@ -124,20 +124,20 @@ def top(
         if chosen is not None:
             raise click.UsageError("--source is of one checkpoint; expected a CHECKPOINT")
         check_asked(options, servers, lag=lag, cluster=cluster)
-        asking = FleetLag(servers, options, lag, cluster)
+        fleet_lag = FleetLag(servers, options, lag, cluster)
         try:
             is_last = once or (form == "table" and not new_console().is_terminal)
-            end_with(show_folder(Fleet([checkpoint]), asking, form, once=is_last, waiting=waiting))
+            end_with(show_folder(Fleet([checkpoint]), fleet_lag, form, once=is_last, waiting=waiting))
         finally:
-            asking.close()
+            fleet_lag.close()
         return
     kept = CheckpointHistory(checkpoint, progress=batches_bar)
     kept.look(latest_max=BATCHES_READ_MAX)
     if chosen is not None:
         check_source(chosen, list(kept.views), "--source")
-    aim = Aim(servers, options, lag, cluster)
-    aim.at(_chosen(kept, chosen))
-    ends, console, advisor = aim.ends, new_console(), Advisor(checkpoint)
+    asking = CheckpointLag(servers, options, lag, cluster)
+    asking.aim(_chosen(kept, chosen))
+    ends, console, advisor = asking.ends, new_console(), Advisor(checkpoint)
     try:
         ends.poll(_chosen(kept, chosen))
         ends.finish()
@@ -145,7 +145,7 @@ def top(
             _show(_now(kept, _chosen(kept, chosen), ends, advisor), form, console)
             end_with(not ends.failures)
         else:
-            _follow(lambda: _looked(kept, chosen, aim, advisor), form, console)
+            _follow(lambda: _looked(kept, chosen, asking, advisor), form, console)
     except KeyboardInterrupt:
         # That is how it ends.
         console.show_cursor()
@@ -184,7 +184,7 @@ def waiting() -> Iterator[Callable[[float], bool]]:
             signal.signal(number, handler)
 
 
-def _looked(kept: CheckpointHistory, chosen: str | None, aim: Aim, advisor: Advisor) -> _Now:
+def _looked(kept: CheckpointHistory, chosen: str | None, asking: CheckpointLag, advisor: Advisor) -> _Now:
     trouble = ""
     try:
         kept.look(latest_max=BATCHES_READ_MAX)
@@ -193,12 +193,12 @@ def _looked(kept: CheckpointHistory, chosen: str | None, aim: Aim, advisor: Advi
         trouble = str(error)
     views = _chosen(kept, chosen)
     try:
-        aim.at(views)
+        asking.aim(views)
     except click.UsageError as error:
         # The query has got another cluster, for which what was given makes no sense.
         trouble = trouble or f"clusters are asked as before: {error.message}"
-    aim.ends.poll(views)
-    return _now(kept, views, aim.ends, advisor, trouble)
+    asking.ends.poll(views)
+    return _now(kept, views, asking.ends, advisor, trouble)
 
 
 def _now(

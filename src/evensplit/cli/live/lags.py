@@ -208,63 +208,54 @@ class LogEnds:
             self._looks[key] = [*known, EndsLook(at_ms, len(logs.ends), sum(logs.ends.values()))]
 
 
-def targets_of(
-    views: Views, servers: Sequence[str], options: Sequence[str], *, lag: bool, cluster: str | None = None
-) -> list[Target]:
-    """What is to be asked, as `--lag`, `--bootstrap-servers` and `--option` say (see `source_options.reaching`).
-
-    `cluster`: only this one.
-
-    Raises click.UsageError for what makes no sense.
-    """
-    sources = list(views)
-    places, settings = said_of(servers, sources, "--bootstrap-servers"), kafka_options(options, sources)
-    check_asked(options, servers, lag=lag, cluster=cluster)
-    if not lag and not places:
-        return []
-    stands = of_cluster(stands_of(views), cluster)
-    check_whose(stands, places, settings, "--cluster")
-    found: list[Target] = []
-    for stand in stands:
-        said = places.get(stand.source)
-        at = servers_of(stand, said) if lag else said
-        if at:
-            to = settings_of(at, settings[stand.source])
-            found.append(Target(stand.source, stand.cluster, at, to, stand.kafka_id))
-    return found
-
-
-def log_ends(
-    views: Views, servers: Sequence[str], options: Sequence[str], *, lag: bool, cluster: str | None = None
-) -> LogEnds:
-    """All that `targets_of` has, to be asked. Raises as it does."""
-    found = Aim(servers, options, lag, cluster)
-    found.at(views)
-    return found.ends
-
-
 @dataclass(slots=True)
-class Aim:
-    """Asks the clusters of a checkpoint, as `targets_of` has them, also those that its query gets later."""
+class Asking:
+    """Asks clusters for the ends of logs, as `--bootstrap-servers`, `--option`, `--lag` and `--cluster` say (see
+    `connection_options.reaching`)."""
 
     servers: Sequence[str]
     options: Sequence[str]
     lag: bool
     cluster: str | None = None
+    """Only this one; None: all."""
     ends: LogEnds = field(default_factory=LogEnds)
+
+    def targets_of(self, views: Views) -> list[Target]:
+        """What is to be asked for these sources. Raises click.UsageError for what makes no sense."""
+        sources = list(views)
+        places, settings = said_of(self.servers, sources, "--bootstrap-servers"), kafka_options(self.options, sources)
+        check_asked(self.options, self.servers, lag=self.lag, cluster=self.cluster)
+        if not self.lag and not places:
+            return []
+        stands = of_cluster(stands_of(views), self.cluster)
+        check_whose(stands, places, settings, "--cluster")
+        found: list[Target] = []
+        for stand in stands:
+            said = places.get(stand.source)
+            at = servers_of(stand, said) if self.lag else said
+            if at:
+                to = settings_of(at, settings[stand.source])
+                found.append(Target(stand.source, stand.cluster, at, to, stand.kafka_id))
+        return found
+
+
+@dataclass(slots=True)
+class CheckpointLag(Asking):
+    """Asks the clusters of one checkpoint, also those that its query gets later."""
+
     _places: object = None
 
-    def at(self, views: Views) -> None:
+    def aim(self, views: Views) -> None:
         """Ask those that the sources have now. Raises click.UsageError for what makes no sense with these; those that
         were asked before still are."""
         places = places_of(views)
         if places != self._places:
-            self.ends.aim(targets_of(views, self.servers, self.options, lag=self.lag, cluster=self.cluster))
+            self.ends.aim(self.targets_of(views))
             self._places = places
 
 
 def places_of(views: Views) -> list[tuple[str, str, Sequence[str], str]]:
-    """What `targets_of` depends on: source, cluster, its servers, and what Kafka calls it. Queries get new clusters."""
+    """What the targets of sources depend on: source, cluster, its servers, and what Kafka calls it. It may change."""
     return [
         (source, cluster.id, cluster.bootstrap_servers, cluster.kafka_id)
         for source, view in views.items()

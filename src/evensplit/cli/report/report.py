@@ -11,7 +11,7 @@ import click
 from evensplit.checkpoint.history import read_history
 from evensplit.checkpoint.places.place import Place
 from evensplit.cli.live.connection_options import asked_cluster, check_source, reaching
-from evensplit.cli.live.lags import log_ends
+from evensplit.cli.live.lags import CheckpointLag
 from evensplit.cli.report.atomic_write import check_place, write_whole
 from evensplit.cli.usage import PLACE, batches_bar, batches_option, end_with, ending, form_option
 
@@ -64,7 +64,9 @@ def report(
     if chosen is not None:
         check_source(chosen, list(kept.views), "--source")
     views = {name: view for name, view in kept.views.items() if chosen in (None, name)}
-    ends = log_ends(views, servers, options, lag=lag, cluster=cluster)
+    asking = CheckpointLag(servers, options, lag, cluster)
+    asking.aim(views)
+    ends = asking.ends
     try:
         ends.poll(views)
         ends.finish()
